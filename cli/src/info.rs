@@ -1,4 +1,4 @@
-//! `hipr info`: shows a worker's devices, versions and round-trip time.
+//! `hipr info`: shows the devices, versions and round-trip times of workers.
 
 use crate::output::say;
 use clap::Args;
@@ -15,7 +15,7 @@ const PINGS: usize = 11;
 /// Options of `hipr info`.
 #[derive(Debug, Args)]
 pub(crate) struct Info {
-    /// Address of the worker; hipr://HOST:PORT for one that asks for keys. [default: HIPR_WORKER, else port 18515 on this machine]
+    /// Address of the worker, hipr://HOST:PORT for one that asks for keys; several with commas between them, or @FILE with one in each line. [default: HIPR_WORKER, else port 18515 on this machine]
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
     /// Prints one JSON document instead of a table.
@@ -51,19 +51,37 @@ struct Device {
     pci: String,
 }
 
-/// Queries the worker and prints the report.
+/// Queries the workers and prints a report of each.
 pub(crate) fn run(options: Info) -> Result<ExitCode, String> {
-    let address = options.worker.as_deref().map_or_else(WorkerAddress::from_env, WorkerAddress::new);
-    let address = accept_invitation(&address, CONNECT_TIMEOUT).map_err(|why| why.to_string())?;
-    let connection = Connection::connect_offering(&address, CONNECT_TIMEOUT, offer_from_env())
-        .map_err(|why| why.to_string())?;
-    let report = collect(&connection).map_err(|why| format!("worker {address}: {why}"))?;
+    let addresses = match &options.worker {
+        Some(text) => WorkerAddress::all(text)?,
+        None => WorkerAddress::all_from_env()?,
+    };
+    let reports = addresses.iter().map(report).collect::<Result<Vec<_>, _>>()?;
     if options.json {
-        say!("{}", serde_json::to_string_pretty(&report).map_err(|why| why.to_string())?);
-    } else {
-        print(&report);
+        let text = match &*reports {
+            [only] => serde_json::to_string_pretty(only),
+            all => serde_json::to_string_pretty(all),
+        };
+        say!("{}", text.map_err(|why| why.to_string())?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut first = 0;
+    for report in &reports {
+        if first > 0 {
+            say!("");
+        }
+        print(report, first);
+        first += report.devices.len();
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn report(address: &WorkerAddress) -> Result<Report, String> {
+    let address = accept_invitation(address, CONNECT_TIMEOUT).map_err(|why| why.to_string())?;
+    let connection = Connection::connect_offering(&address, CONNECT_TIMEOUT, offer_from_env())
+        .map_err(|why| why.to_string())?;
+    collect(&connection).map_err(|why| format!("worker {address}: {why}"))
 }
 
 fn collect(connection: &Connection) -> Result<Report, CallError> {
@@ -119,7 +137,8 @@ fn version(number: i32) -> String {
     format!("{}.{}.{}", number / 10_000_000, number / 100_000 % 100, number % 100_000)
 }
 
-fn print(report: &Report) {
+/// Prints a report, whose first device has the number `first` in the program's list.
+fn print(report: &Report, first: usize) {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     say!("worker      {}", report.worker);
     say!("protocol    {}", report.protocol);
@@ -128,7 +147,7 @@ fn print(report: &Report) {
     if report.devices.is_empty() {
         say!("devices     none");
     }
-    for (number, device) in report.devices.iter().enumerate() {
+    for (number, device) in (first..).zip(&report.devices) {
         say!("\ndevice {number}    {}", device.name);
         say!("  architecture   {}, wavefront of {}", device.gcn_arch_name, device.wavefront_size);
         say!("  compute units  {} at {} MHz", device.compute_units, device.clock_khz / 1000);

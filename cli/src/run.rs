@@ -20,7 +20,7 @@ const INVITATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How a program is run.
 #[derive(Debug, Args)]
 pub(crate) struct Way {
-    /// Address of the worker; hipr://HOST:PORT for one that asks for keys. [default: a worker with the emulated GPU is started for the program]
+    /// Address of the worker, hipr://HOST:PORT for one that asks for keys; several with commas between them, or @FILE with one in each line. [default: a worker with the emulated GPU is started for the program]
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
     /// Asks Slurm for a worker: runs one by srun with these options, for example "--gres=gpu:1", and gives it back when the program has
@@ -84,9 +84,12 @@ enum Served {
     BySlurm(SlurmWorker),
 }
 
-/// Returns the address for the program, after an invitation in it was turned into keys.
+/// Returns the addresses for the program, after invitations among them were turned into keys.
 fn accepted(given: &str) -> Result<String, String> {
-    let address = WorkerAddress::new(given);
-    let accepted = accept_invitation(&address, INVITATION_TIMEOUT).map_err(|why| why.to_string())?;
-    Ok(if accepted == address { given.to_owned() } else { accepted.to_string() })
+    let mut all = Vec::new();
+    for address in WorkerAddress::all(given)? {
+        let accepted = accept_invitation(&address, INVITATION_TIMEOUT).map_err(|why| why.to_string())?;
+        all.push(accepted.to_string());
+    }
+    Ok(all.join(","))
 }

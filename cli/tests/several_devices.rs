@@ -1,6 +1,9 @@
 //! Runs `tests/programs/several_devices.hip` on several emulated GPUs: over each transport and loop, isolated, with lazy synchronization,
-//! without the extension, through a chain of workers; and with the variables that choose devices. Without the compiler
+//! without the extension, through a chain of workers; and with the variables that choose devices. `workers` has several workers. Without the compiler
 //! (`tests/toolchain/setup.sh`) the programs are skipped, or fail if HIPR_REQUIRE_COMPILER is set.
+
+#[path = "several_devices/workers.rs"]
+mod workers;
 
 use hipr_tests::WorkerProcess;
 use hipr_tests::toolchain::{folder, toolchain};
@@ -11,18 +14,24 @@ use std::sync::OnceLock;
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
 const SEVERAL: [&str; 2] = ["--device=sim", "--sim-devices=2"];
 
-/// Returns the program without and with optimization, compiled once; `None` without a compiler.
-fn programs() -> Option<&'static [PathBuf; 2]> {
-    static PROGRAMS: OnceLock<Option<[PathBuf; 2]>> = OnceLock::new();
+/// Returns a program without and with optimization; `None` without a compiler. All are compiled once.
+fn compiled(name: &str) -> Option<[PathBuf; 2]> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let build = || {
-        toolchain("the program for several devices did not run")?;
+        toolchain("the programs for several devices did not run")?;
         let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("several-devices");
         let mut build = Command::new(folder().join("programs/build.sh"));
-        let result = build.arg(&out).arg("several_devices").output().expect("the build script runs");
+        let names = ["several_devices", "across_workers", "lost_worker"];
+        let result = build.arg(&out).args(names).output().expect("the build script runs");
         assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
-        Some(["O0", "O3"].map(|level| out.join(format!("several_devices.{level}"))))
+        Some(out)
     };
-    PROGRAMS.get_or_init(build).as_ref()
+    let out = FOLDER.get_or_init(build).as_ref()?;
+    Some(["O0", "O3"].map(|level| out.join(format!("{name}.{level}"))))
+}
+
+fn programs() -> Option<[PathBuf; 2]> {
+    compiled("several_devices")
 }
 
 fn hipr_run(options: &[&str]) -> Command {
@@ -42,14 +51,14 @@ fn text(output: &Output) -> String {
 
 /// Runs the program with these arguments.
 fn pass(what: &str, command: &mut Command, program: &Path, arguments: &str) {
-    let output = command.arg(program).args(arguments.split(' ')).output().expect("hipr runs");
+    let output = command.arg(program).args(arguments.split_whitespace()).output().expect("hipr runs");
     assert!(output.status.success() && output.stdout.starts_with(b"PASS"), "{what}: {}", text(&output));
 }
 
 #[test]
 fn a_program_uses_two_devices_of_its_own_worker() {
     let Some(programs) = programs() else { return };
-    for program in programs {
+    for program in &programs {
         pass("an option", &mut hipr_run(&["--sim-devices", "2"]), program, "2");
         pass("lazy", &mut hipr_run(&["--lazy-sync", "--sim-devices", "2"]), program, "2");
         pass("a variable", hipr_run(&[]).env("HIPR_SIM_DEVICES", "3"), program, "3");
@@ -98,7 +107,7 @@ fn a_program_uses_two_devices_through_a_chain() {
     for isolation in ["process", "none"] {
         let front = WorkerProcess::start_in_front(Path::new(HIPR), &back, isolation);
         let address = front.address().to_string();
-        pass(isolation, &mut hipr_run(&["--worker", &address]), program, "2 chained");
+        pass(isolation, &mut hipr_run(&["--worker", &address]), &program, "2 chained");
     }
 }
 
@@ -124,9 +133,9 @@ fn variables_choose_the_devices_that_a_program_sees() {
         let mut command = hipr_run(&["--sim-devices", "3"]);
         command.envs(variables.iter().copied());
         match seen {
-            Some(devices) => pass(&format!("{variables:?}"), &mut command, program, devices),
+            Some(devices) => pass(&format!("{variables:?}"), &mut command, &program, devices),
             None => {
-                let output = command.arg(program).output().expect("hipr runs");
+                let output = command.arg(&program).output().expect("hipr runs");
                 let text = text(&output);
                 assert_eq!(output.status.code(), Some(2), "{variables:?}: {text}");
                 assert!(text.contains("hipErrorNoDevice, count 0"), "{variables:?}: {text}");

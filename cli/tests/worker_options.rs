@@ -315,7 +315,7 @@ fn without_the_runtime_a_worker_for_real_gpus_says_what_it_looked_for() {
 /// Opens a session that uses the cache of uploads.
 fn tenant(worker: &WorkerProcess) -> WireClient {
     let mut client = WireClient::open(worker.address());
-    let offer = op::Offer { features: Features::CACHE.bits(), reserved: 0 };
+    let offer = op::Offer { features: Features::CACHE.bits(), part: 0 };
     assert_eq!(client.call(&offer).expect("an answer").features, Features::CACHE.bits());
     client.call(&op::CacheOpen { key: [3; 32] }).expect("opened");
     client

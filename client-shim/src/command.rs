@@ -85,6 +85,8 @@ pub enum HostFunction {
     /// No function of the program, but what takes its place in a stream: a wait for a value in memory, or a write of one to the program's
     /// memory.
     Value(ValueOp),
+    /// No function of the program either: a wait until an event of the library has happened, which is of another worker.
+    Await(Event),
 }
 
 impl Command {

@@ -20,6 +20,7 @@ pub use crate::session::Session;
 
 use crate::calls::{self, Exported};
 use crate::program::{recent, register};
+use crate::worker::links::LINKS_MAX;
 use crate::{names, stats, thread, trace};
 use hipr_client::{Failure, Stats};
 
@@ -31,8 +32,8 @@ type Cell_ = OnceLock<HipResult<Session>>;
 /// The session of this process; null before the first call and in a newly forked child.
 static SESSION: AtomicPtr<Cell_> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The file descriptors of [`SESSION`], which a forked child has to close; -1 if there is none.
-static DESCRIPTORS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
+/// The file descriptors of [`SESSION`], two for each worker, which a forked child has to close; -1 if there is none.
+static DESCRIPTORS: [[AtomicI32; 2]; LINKS_MAX] = [const { [const { AtomicI32::new(-1) }; 2] }; LINKS_MAX];
 
 /// Whether the process has run its destructors.
 static ENDED: AtomicBool = AtomicBool::new(false);
@@ -70,31 +71,35 @@ pub fn session() -> HipResult<&'static Session> {
 
 fn open() -> HipResult<Session> {
     let session = Session::open()?;
-    let note = |descriptors: [RawFd; 2]| {
-        for (place, descriptor) in DESCRIPTORS.iter().zip(descriptors) {
-            place.store(descriptor, Ordering::Relaxed);
+    let features = session.worker().features();
+    for ((number, link), places) in session.worker().links().all().iter().enumerate().zip(&DESCRIPTORS) {
+        let note = move |descriptors: [RawFd; 2]| {
+            for (place, descriptor) in places.iter().zip(descriptors) {
+                place.store(descriptor, Ordering::Relaxed);
+            }
+        };
+        let connection = &link.connection;
+        note(connection.raw_fds());
+        connection.on_reconnect(move |descriptors| {
+            note(descriptors);
+            trace::reconnected();
+        });
+        connection.on_failure(move |failure| log_failure(number, failure));
+        connection.note_callers(thread::call);
+        connection.on_watch_over(|number, error| {
+            if let Some(session) = session_if_open() {
+                session.streams().watch_is_over(number, error);
+            }
+        });
+        if features.contains(Features::PLACES) {
+            connection.on_recall(move |recall| answer_recall(number, recall));
         }
-    };
-    note(session.worker().connection().raw_fds());
-    session.worker().connection().on_reconnect(move |descriptors| {
-        note(descriptors);
-        trace::reconnected();
-    });
-    session.worker().connection().on_failure(log_failure);
-    session.worker().connection().note_callers(thread::call);
-    session.worker().connection().on_watch_over(|number, error| {
-        if let Some(session) = session_if_open() {
-            session.streams().watch_is_over(number, error);
-        }
-    });
-    if session.worker().features().contains(Features::PLACES) {
-        session.worker().connection().on_recall(answer_recall);
     }
     Ok(session)
 }
 
-/// Gives back what this process does not use of its lease.
-fn answer_recall(recall: u64) {
+/// Gives back what this process does not use of the lease of the worker with this number.
+fn answer_recall(number: usize, recall: u64) {
     // It may come while the session is being opened.
     let session = (0..100).find_map(|_| {
         let session = session_if_open();
@@ -103,14 +108,19 @@ fn answer_recall(recall: u64) {
         }
         session
     });
-    if let Some(Err(error)) = session.map(|session| session.worker().answer_recall(recall)) {
+    let Some(worker) = session.map(Session::worker) else { return };
+    let answered = worker.links().all().get(number).map(|link| worker.answer_recall(link, recall));
+    if let Some(Err(error)) = answered {
         tracing::debug!("cannot answer a recall of memory: {error:?}");
     }
 }
 
 /// Writes to the log which call it was whose error a call that waits returns.
-fn log_failure(failure: &Failure) {
-    let kernel = session_if_open().and_then(|session| session.program().peek(failure.function));
+fn log_failure(number: usize, failure: &Failure) {
+    let kernel = session_if_open().and_then(|session| {
+        let link = session.worker().links().all().get(number)?;
+        session.program().peek(link.marked(failure.function))
+    });
     let call = failure.caller.and_then(calls::name_of);
     let line = failure.line(call, kernel.as_ref().map(|kernel| &*kernel.name));
     tracing::warn!("{line}; a call that waits returns the error");
@@ -154,18 +164,19 @@ extern "C" fn unloaded() {
         let is_traced = trace::end_program();
         if let Some(session) = session_if_open() {
             ENDED.store(true, Ordering::Relaxed);
-            let link = session.worker().connection();
-            // A trace is to have the last of the worker's times, too.
-            if session.streams().is_decided() && !is_traced {
-                // No work is left that could fail. If another request does, the worker logs it.
-                link.leave(GOODBYE_TIMEOUT);
-            } else {
-                // Who launches and ends has looked at nothing: what went wrong is said here.
-                if let Err(error) = link.close_asking(&op::DeviceSynchronize {}, GOODBYE_TIMEOUT) {
+            // A trace is to have the last of the workers' times, too.
+            let is_decided = session.streams().is_decided() && !is_traced;
+            for link in session.worker().links().all() {
+                let link = &link.connection;
+                if is_decided {
+                    // No work is left that could fail. If another request does, the worker logs it.
+                    link.leave(GOODBYE_TIMEOUT);
+                } else if let Err(error) = link.close_asking(&op::DeviceSynchronize {}, GOODBYE_TIMEOUT) {
+                    // Who launches and ends has looked at nothing: what went wrong is said here.
                     tracing::error!("{error}, from work that the program did not wait for");
                 }
             }
-            connection = link.stats();
+            connection = session.worker().stats();
             pages_compared = session.worker().pages_compared();
         }
         stats::write_file(connection, pages_compared);
@@ -190,7 +201,7 @@ extern "C" fn after_fork_in_child() {
     let notes = session_if_open().map_or([-1; 2], |session| session.worker().raw_fds());
     // The parent's session stays in memory, untouched: its locks may be held by threads that do not exist here.
     SESSION.store(core::ptr::null_mut(), Ordering::Release);
-    let connection = DESCRIPTORS.iter().map(|place| place.swap(-1, Ordering::Relaxed));
+    let connection = DESCRIPTORS.iter().flatten().map(|place| place.swap(-1, Ordering::Relaxed));
     for descriptor in connection.chain(notes) {
         if descriptor >= 0 {
             // SAFETY: the child's own copy of the descriptor, which nothing in the child uses.

@@ -32,13 +32,9 @@ impl Session {
     /// # Errors
     /// `hipErrorNoDevice`: without a worker there is no device.
     pub(crate) fn open() -> HipResult<Self> {
-        let streams = Streams::new(SyncMode::from_env());
-        Ok(Self {
-            worker: Worker::connect(trace::observer())?,
-            streams,
-            program: Program::default(),
-            has_synchronous: AtomicBool::new(false),
-        })
+        let worker = Worker::connect(trace::observer())?;
+        let streams = Streams::of_workers(SyncMode::from_env(), worker.workers());
+        Ok(Self { worker, streams, program: Program::default(), has_synchronous: AtomicBool::new(false) })
     }
 
     /// Returns the worker.

@@ -13,6 +13,7 @@
 //! * [`order`] is the rule of the legacy null stream.
 //! * [`graphs`] has captures and graphs, [`host_functions`] has the commands that are queued behind functions of the program.
 //! * [`mirror`] keeps memory that exists on both sides in agreement.
+//! * `across` has the commands that concern another worker than that of their stream.
 //! * `at_once` sends the most frequent commands in one phase where the phases before sending have nothing to do.
 //! * [`pending`] knows what each stream and each event has pending, so that a synchronization asks the worker only where there is need.
 
@@ -26,6 +27,7 @@ pub mod pending;
 pub mod sync_mode;
 pub mod wait;
 
+mod across;
 mod at_once;
 mod kept;
 mod next;
@@ -44,11 +46,12 @@ pub use wait::WaitCall;
 
 use crate::convert::Event;
 use crate::worker::{Port, Wait, lock};
+use across::Awaited;
 use events::{EventInfo, Events};
 use graphs::SessionGraphs;
 use host_functions::{HostFunctions, Threads};
 use kept::Kept;
-use mirror::Mirrors;
+use mirror::{Mirrors, Side};
 use order::Order;
 use pending::{Covered, Outcome, Pending, Said, Scope, State};
 use sync_mode::SyncMode;
@@ -87,12 +90,14 @@ pub struct Streams {
     pub host_functions: HostFunctions,
     pending: Pending,
     sync_mode: SyncMode,
+    /// The events of which workers will tell steps of other workers' streams.
+    awaited: Awaited,
     /// Records of events that steps mean.
     kept: Mutex<Kept>,
     /// For each device, the event that is put on its streams for their order; created when first needed.
     join_events: Mutex<HashMap<i32, Event>>,
-    /// Stream on which device memory is read that other streams wait for; created when first needed.
-    looking_stream: Mutex<Option<u64>>,
+    /// For each device, the stream on which its memory is read that other streams wait for; created when first needed.
+    looking_streams: Mutex<HashMap<i32, u64>>,
     /// How threads are to wait for streams (HIP API: hipSynchronizationPolicy), where the program said so.
     sync_policies: Mutex<HashMap<u64, i32>>,
 }
@@ -110,8 +115,33 @@ enum Asked {
 impl Streams {
     /// Creates the state of a session without streams, in which synchronizations wait as this mode says.
     pub fn new(sync_mode: SyncMode) -> Self {
+        Self::of_workers(sync_mode, Vec::new())
+    }
+
+    /// Does what [`new`](Self::new) does for a program with several workers: `workers` says of each device which one has it.
+    pub(crate) fn of_workers(sync_mode: SyncMode, workers: Vec<usize>) -> Self {
         let order = Arc::default();
-        Self { sync_mode, mirrors: Mirrors::new(&order), order, ..Self::default() }
+        Self { sync_mode, mirrors: Mirrors::new(&order, workers), order, ..Self::default() }
+    }
+
+    /// Returns mirrored memory as the worker of a stream has it.
+    #[inline]
+    fn mirror(&self, stream: u64) -> &Side {
+        let device = if self.mirrors.are_several() { self.order.device_of(stream) } else { 0 };
+        self.mirrors.of_device(device)
+    }
+
+    /// Returns mirrored memory as the worker has it that is asked to wait.
+    fn mirror_of_wait(&self, wait: Wait) -> &Side {
+        match wait {
+            Wait::Device(device) => self.mirrors.of_device(device),
+            Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
+                self.mirror(stream)
+            }
+            Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
+                self.mirrors.of_device(self.events.info(event).map_or(0, |info| info.device))
+            }
+        }
     }
 
     /// Notes that work has been sent for a stream.
@@ -159,7 +189,7 @@ impl Streams {
         self.pending.clear();
         lock(&self.join_events).clear();
         *lock(&self.kept) = Kept::default();
-        *lock(&self.looking_stream) = None;
+        lock(&self.looking_streams).clear();
     }
 
     /// Returns whether nothing is pending that could still fail.
@@ -266,6 +296,7 @@ impl Streams {
 
     /// Handles that the worker tells of the end of a watch: its work is done, or a query would return this error.
     pub fn watch_is_over(&self, number: u64, error: Option<HipError>) {
+        self.awaited.is_over(number);
         self.pending.end_watch(number, error.is_none());
     }
 
@@ -304,15 +335,14 @@ impl Streams {
         lock(&self.sync_policies).insert(stream, policy);
     }
 
-    /// Returns a stream that follows no other, to read device memory while streams wait for what it will have.
+    /// Returns a stream that follows no other, to read memory of a device while streams wait for what it will have.
     ///
     /// # Errors
     /// What the worker answers.
-    pub(crate) fn looking_stream(&self, port: &dyn Port) -> HipResult<u64> {
-        let mut stream = lock(&self.looking_stream);
-        match *stream {
-            Some(stream) => Ok(stream),
-            None => Ok(*stream.insert(port.create_stream(0)?)),
+    pub(crate) fn looking_stream(&self, port: &dyn Port, device: i32) -> HipResult<u64> {
+        match lock(&self.looking_streams).entry(device) {
+            Entry::Occupied(entry) => Ok(*entry.get()),
+            Entry::Vacant(entry) => Ok(*entry.insert(port.create_stream(device)?)),
         }
     }
 
@@ -329,7 +359,7 @@ impl Streams {
     fn begin_record(&self, event: Event, stream: u64) -> HipResult<EventInfo> {
         let info = self.events.begin_record(event, stream)?;
         self.pending.forget_event(event);
-        self.mirrors.event_recorded(&self.order, event, stream);
+        self.mirror(stream).event_recorded(&self.order, event, stream);
         Ok(info)
     }
 
@@ -346,7 +376,7 @@ impl Streams {
     /// `hipErrorInvalidHandle`: there is no such event.
     fn expect_record(&self, event: Event, stream: u64) -> HipResult<()> {
         self.events.expect(event, stream)?;
-        self.mirrors.event_recorded(&self.order, event, stream);
+        self.mirror(stream).event_recorded(&self.order, event, stream);
         Ok(())
     }
 }

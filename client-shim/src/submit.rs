@@ -85,6 +85,14 @@ impl Session {
         self.drive(&mut Call::new(command, stream, false))
     }
 
+    /// Puts a command on a stream; if it `is_blocking`, returns when it has finished.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub(crate) fn submit_blocking(&self, stream: u64, command: Command, is_blocking: bool) -> HipResult<()> {
+        self.drive(&mut Call::new(command, stream, is_blocking))
+    }
+
     /// Launches a kernel on a stream.
     ///
     /// # Errors
@@ -190,6 +198,7 @@ impl Session {
     fn call_host(&self, function: HostFunction, result: HipResult<()>) -> HipResult<()> {
         match function {
             HostFunction::Value(op) => result.and(self.carry_out_value(&op)),
+            HostFunction::Await(event) => result.and(self.await_event(event)),
             function => call_host(function, result),
         }
     }
@@ -227,7 +236,7 @@ pub(crate) fn call_host(function: HostFunction, result: HipResult<()>) -> HipRes
             }
             Ok(())
         }
-        // It is no function of the program.
-        HostFunction::Value(_) => result,
+        // They are no functions of the program.
+        HostFunction::Value(_) | HostFunction::Await(_) => result,
     }
 }

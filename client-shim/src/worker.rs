@@ -1,10 +1,12 @@
 //! The worker as the shim uses it: the connection, and what is known of devices, memory, streams and pools.
 
 mod info;
+pub(crate) mod links;
 pub(crate) mod map;
 pub mod mappings;
 pub mod memory;
 pub(crate) mod placer;
+mod placing;
 mod port;
 pub(crate) mod reserve;
 mod sends;
@@ -18,18 +20,22 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use hipr_abi::{hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported};
+use hipr_abi::{
+    hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported,
+    hipDeviceAttributePciDomainId,
+};
 use hipr_client::{
-    CompressUse, Connection, Extra, Flight, Observer, UploadCache, WorkerAddress, offer_from_env,
+    CompressUse, ConnectError, ConnectOptions, Connection, Extra, Observer, Stats, UploadCache,
+    WorkerAddress, offer_from_env,
 };
 use hipr_proto::op::{self, GetDevicePropertiesReply};
 use hipr_proto::{Features, HipError, HipResult, Op};
 
 use crate::convert::{Ptr, Stream};
 use crate::thread;
+use links::{Begun, LINKS_MAX, Link, Links};
 use mappings::Mappings;
 use memory::Memory;
-use placer::Places;
 use visible::Visible;
 use written::Written;
 
@@ -40,8 +46,15 @@ pub use port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, Writes, Wr
 const BY_SHARING: [i32; 2] =
     [hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported];
 
+/// How many bits the number of a PCI domain has.
+const DOMAIN_BITS: u32 = 12;
+
 /// Default time limit for connecting; `HIPR_CONNECT_TIMEOUT_MS` changes it.
 const CONNECT_TIMEOUT_MS: u64 = 5000;
+
+/// Features that a program with several workers does not offer: memory that one of them maps as well is not the others', and numbers of
+/// physical memory do not say whose they are.
+const OF_ONE_WORKER: Features = Features::SHARED.union(Features::MAPPINGS);
 
 /// State of a stream.
 #[derive(Clone, Debug)]
@@ -65,68 +78,83 @@ pub struct PoolInfo {
     pub is_own: bool,
 }
 
-/// A connected worker. Locks are taken one at a time, but for the placer's: while it is locked, requests are sent.
+/// The program's workers, whose devices are one list. Locks are taken one at a time, but for the placers': while one is locked, requests
+/// are sent.
 #[derive(Debug)]
 pub struct Worker {
-    connection: Connection,
-    visible: Visible,
+    links: Links,
     device_count: OnceLock<i32>,
     /// Properties by device, once they have been requested.
     properties: OnceLock<Box<[OnceLock<GetDevicePropertiesReply>]>>,
     memory: Mutex<Memory>,
-    places: Places,
     streams: Mutex<HashMap<Stream, StreamInfo>>,
     pools: Mutex<HashMap<Ptr, PoolInfo>>,
     /// Which device may address the memory of which other one.
     peers: Mutex<BTreeSet<(i32, i32)>>,
     mappings: Mutex<Mappings>,
     /// Questions what has changed in memory on both sides that are under way, by number.
-    questions: Mutex<HashMap<u64, Flight<op::MemChanges>>>,
+    questions: Mutex<HashMap<u64, Begun>>,
     /// Which pages of memory on both sides the program has written.
     written: Written,
 }
 
 impl Worker {
-    /// Connects to the worker that the environment names; an `observer` sees all that the connection does. The one line about a failure is
+    /// Connects to the workers that the environment names; an `observer` sees all that the connections do. The one line about a failure is
     /// written here.
     ///
     /// # Errors
-    /// `hipErrorNoDevice`: without a worker there is no device.
+    /// `hipErrorNoDevice`: without all of its workers the program has no device.
     pub(crate) fn connect(observer: Option<Arc<dyn Observer>>) -> HipResult<Self> {
-        let timeout_ms = std::env::var("HIPR_CONNECT_TIMEOUT_MS").ok();
-        let timeout_ms = timeout_ms.and_then(|text| text.trim().parse().ok()).unwrap_or(CONNECT_TIMEOUT_MS);
-        let address = WorkerAddress::from_env();
-        let timeout = Duration::from_millis(timeout_ms);
-        let (cache, compress) = (UploadCache::from_env(), CompressUse::from_env());
-        match Connection::connect_with(&address, timeout, offer_from_env(), cache, compress, observer) {
-            Ok(connection) => {
-                tracing::info!("connected to the worker at {address}");
-                let visible = Visible::from_env(&connection)?;
-                Ok(Self {
-                    connection,
-                    visible,
-                    device_count: OnceLock::new(),
-                    properties: OnceLock::new(),
-                    memory: Mutex::default(),
-                    places: Places::default(),
-                    streams: Mutex::default(),
-                    pools: Mutex::default(),
-                    peers: Mutex::default(),
-                    mappings: Mutex::default(),
-                    questions: Mutex::default(),
-                    written: Written::default(),
-                })
-            }
-            Err(error) => {
-                tracing::error!("{error}");
-                Err(HipError::NO_DEVICE)
-            }
+        let addresses = WorkerAddress::all_from_env().map_err(|why| {
+            tracing::error!("{why}");
+            HipError::NO_DEVICE
+        })?;
+        if addresses.len() > LINKS_MAX {
+            tracing::error!("HIPR_WORKER names {} workers; a program can have {LINKS_MAX}", addresses.len());
+            return Err(HipError::NO_DEVICE);
         }
+        let connections = connect_all(&addresses, observer.as_ref())?;
+        let visible = Visible::from_env(&connections)?;
+        Ok(Self {
+            links: Links::new(connections, visible),
+            device_count: OnceLock::new(),
+            properties: OnceLock::new(),
+            memory: Mutex::default(),
+            streams: Mutex::default(),
+            pools: Mutex::default(),
+            peers: Mutex::default(),
+            mappings: Mutex::default(),
+            questions: Mutex::default(),
+            written: Written::default(),
+        })
     }
 
-    /// Returns the connection.
-    pub fn connection(&self) -> &Connection {
-        &self.connection
+    /// Returns the links to all workers.
+    pub(crate) fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// Returns the sums of the connections' counters.
+    pub fn stats(&self) -> Stats {
+        self.links.connections().map(Connection::stats).fold(Stats::default(), Stats::plus)
+    }
+
+    /// Returns the link to the worker of the calling thread's current device.
+    #[inline]
+    pub(crate) fn link(&self) -> &Link {
+        self.links.of_device(thread::device())
+    }
+
+    /// Returns the number of each device's worker; nothing if there is one worker.
+    pub(crate) fn workers(&self) -> Vec<usize> {
+        let count = if self.links.are_several() { self.links.visible.count().unwrap_or(0) } else { 0 };
+        (0..count).map(|device| self.links.visible.link(device)).collect()
+    }
+
+    /// Returns the connection to the worker of a device.
+    #[inline]
+    pub(crate) fn connection_of(&self, device: i32) -> &Connection {
+        &self.links.of_device(device).connection
     }
 
     /// Returns the file descriptors that a child of this process has no use for, besides the connection's; -1 for each that is not open.
@@ -139,9 +167,9 @@ impl Worker {
         self.written.compared()
     }
 
-    /// Returns the features of the extension that the worker has accepted.
+    /// Returns the features of the extension that all workers have accepted.
     pub fn features(&self) -> Features {
-        self.connection.features()
+        self.links.features()
     }
 
     /// Sends a request on behalf of the calling thread and its current device; waits if the protocol's table says so.
@@ -157,7 +185,7 @@ impl Worker {
     /// # Errors
     /// What the worker answers, or a lost connection.
     pub fn ask<O: Op>(&self, op: &O) -> HipResult<O::Reply> {
-        Ok(self.connection.ask_with(op, self.extra())?)
+        Ok(self.links.ask_with(op, self.extra())?)
     }
 
     /// Makes an object of the worker and returns its handle: without waiting, where the worker lets the client name what it makes.
@@ -169,7 +197,7 @@ impl Worker {
             // Where there is no device HIP says so at once.
             self.check_device(thread::device())?;
         }
-        Ok(self.connection.create(op, self.extra())?)
+        Ok(self.links.create(op, self.extra())?)
     }
 
     /// Sends the request that destroys the object with this handle, without waiting for a reply.
@@ -178,7 +206,7 @@ impl Worker {
     /// A lost connection.
     pub fn destroy<O: Op>(&self, op: &O, handle: u64) -> HipResult<()> {
         self.tell(op)?;
-        self.connection.free_name(handle);
+        self.links.free_name(handle);
         Ok(())
     }
 
@@ -187,7 +215,7 @@ impl Worker {
     /// # Errors
     /// What the worker answers, or a lost connection.
     pub fn destroy_all<O: Op>(&self, op: &O) -> HipResult<O::Reply> {
-        Ok(self.connection.destroy_all(op, self.extra())?)
+        Ok(self.links.destroy_all(op, self.extra())?)
     }
 
     /// Sends a request without waiting for a reply. What it can fail with comes with the next answer.
@@ -203,7 +231,7 @@ impl Worker {
     /// # Errors
     /// As [`tell`](Self::tell).
     pub(crate) fn tell_with<O: Op>(&self, op: &O, extra: Extra<'_>) -> HipResult<()> {
-        Ok(self.connection.tell_with(op, extra)?)
+        Ok(self.links.tell_with(op, extra)?)
     }
 
     /// Sends work of a stream without waiting for a reply. Whether it can fail is noted by the stream layer.
@@ -211,7 +239,7 @@ impl Worker {
     /// # Errors
     /// A lost connection.
     pub(crate) fn put<O: Op>(&self, op: &O) -> HipResult<()> {
-        Ok(self.connection.tell_with(op, self.noted())?)
+        Ok(self.links.tell_with(op, self.noted())?)
     }
 
     /// Returns the part that work of a stream needs besides its fields. Whether it can fail is noted by the stream layer.
@@ -221,7 +249,7 @@ impl Worker {
 
     /// Returns the part that every request needs besides its fields: the calling thread's current device.
     pub fn extra<'a>(&self) -> Extra<'a> {
-        Extra { device: Some(self.there(thread::device())), ..Extra::default() }
+        Extra { device: Some(thread::device()), ..Extra::default() }
     }
 
     /// Returns the number of devices; asks the worker only the first time.
@@ -232,9 +260,9 @@ impl Worker {
         if let Some(count) = self.device_count.get() {
             return Ok(*count);
         }
-        let count = match self.visible.count() {
+        let count = match self.links.visible.count() {
             Some(count) => count,
-            None => self.connection.device_count()?,
+            None => self.connection_of(0).device_count()?,
         };
         Ok(*self.device_count.get_or_init(|| count))
     }
@@ -242,15 +270,29 @@ impl Worker {
     /// Returns the worker's number of a device of the program.
     #[inline]
     pub(crate) fn there(&self, device: i32) -> i32 {
-        self.visible.there(device)
+        self.links.visible.there(device)
     }
 
-    /// Returns the program's number of a device of the worker.
+    /// Returns the program's number of a device of the first worker.
     ///
     /// # Errors
     /// `hipErrorInvalidDevice`: the program does not see it.
     pub(crate) fn here(&self, device: i32) -> HipResult<i32> {
-        self.visible.here(device).ok_or(HipError::INVALID_DEVICE)
+        self.links.visible.here(0, device).ok_or(HipError::INVALID_DEVICE)
+    }
+
+    /// Returns the device that suits a program best: that of the first worker that has one which the program sees, otherwise the first one.
+    ///
+    /// # Errors
+    /// What a worker answers, or a lost connection.
+    pub(crate) fn choose(&self, wanted: &op::ChooseDevice) -> HipResult<i32> {
+        for link in self.links.all() {
+            let chosen = link.connection.ask(wanted)?.device;
+            if let Some(device) = self.links.visible.here(link.number(), chosen) {
+                return Ok(device);
+            }
+        }
+        Ok(0)
     }
 
     /// Checks that the program has a device; fails with `hipErrorInvalidDevice` if not.
@@ -278,7 +320,9 @@ impl Worker {
         if let Some(known) = place.get() {
             return Ok(known);
         }
-        let properties = self.connection.ask(&op::GetDeviceProperties { device_id: self.there(device) })?;
+        let request = op::GetDeviceProperties { device_id: self.there(device) };
+        let mut properties = self.connection_of(device).ask(&request)?;
+        properties.pci_domain_id = self.pci_domain(device, properties.pci_domain_id);
         Ok(place.get_or_init(|| properties))
     }
 
@@ -292,7 +336,8 @@ impl Worker {
             return Ok(value);
         }
         let request = op::DeviceGetAttribute { device_id: self.there(device), attribute };
-        Ok(self.connection.ask(&request)?.value)
+        let value = self.connection_of(device).ask(&request)?.value;
+        Ok(if attribute == hipDeviceAttributePciDomainId { self.pci_domain(device, value) } else { value })
     }
 
     /// Returns many attributes of a device, for at most one round trip, without those that the worker does not know.
@@ -307,14 +352,22 @@ impl Worker {
         let device_id = self.there(device);
         let requests: Vec<_> =
             attributes.map(|attribute| op::DeviceGetAttribute { device_id, attribute }).collect();
-        let answers = self.connection.ask_all(&requests, None)?;
+        let answers = self.connection_of(device).ask_all(&requests, None)?;
         let known = requests.iter().zip(answers);
         let value = |request: &op::DeviceGetAttribute, value| {
+            let of_domain = request.attribute == hipDeviceAttributePciDomainId;
+            let value = if of_domain { self.pci_domain(device, value) } else { value };
             self.by_sharing(device, request.attribute).unwrap_or(value)
         };
         Ok(known
             .filter_map(|(request, answer)| Some((request.attribute, value(request, answer.ok()?.value))))
             .collect())
+    }
+
+    /// Returns the PCI domain of a device as the program sees it: devices of different workers may have equal addresses, which programs take
+    /// for one device. The number of the worker is in bits above those that a domain has.
+    fn pci_domain(&self, device: i32, domain: i32) -> i32 {
+        domain | i32::try_from(self.links.visible.link(device)).unwrap_or(0) << DOMAIN_BITS
     }
 
     /// Returns an attribute that says whether program and kernels use the same host memory; `None` if it says something else.
@@ -324,14 +377,15 @@ impl Worker {
         BY_SHARING.contains(&attribute).then_some(is_shared.into())
     }
 
-    /// Returns a device's UUID.
+    /// Returns a device's UUID. Emulated GPUs of two workers have equal ones, which are told apart by the number of the worker.
     ///
     /// # Errors
     /// `hipErrorInvalidDevice`, or what the worker answers.
     pub fn uuid(&self, device: i32) -> HipResult<[u8; 16]> {
         self.check_device(device)?;
         let handle = u64::try_from(self.there(device)).map_err(|_| HipError::INVALID_DEVICE)?;
-        Ok(self.connection.ask(&op::DeviceGetUuid { device: handle })?.uuid)
+        let uuid = self.connection_of(device).ask(&op::DeviceGetUuid { device: handle })?.uuid;
+        Ok(visible::of_worker(self.links.visible.link(device), uuid))
     }
 
     /// Returns the versions of driver and runtime.
@@ -339,8 +393,9 @@ impl Worker {
     /// # Errors
     /// What the worker answers, or a lost connection.
     pub fn versions(&self) -> HipResult<(i32, i32)> {
-        let driver = self.connection.ask(&op::DriverGetVersion {})?.version;
-        let runtime = self.connection.ask(&op::RuntimeGetVersion {})?.version;
+        let connection = self.connection_of(0);
+        let driver = connection.ask(&op::DriverGetVersion {})?.version;
+        let runtime = connection.ask(&op::RuntimeGetVersion {})?.version;
         Ok((driver, runtime))
     }
 
@@ -374,6 +429,57 @@ impl Worker {
     pub fn mappings(&self) -> MutexGuard<'_, Mappings> {
         lock(&self.mappings)
     }
+}
+
+/// Connects to workers, at the same time.
+///
+/// # Errors
+/// `hipErrorNoDevice`: one of them cannot be used, and a line in the log says which and why.
+fn connect_all(
+    addresses: &[WorkerAddress],
+    observer: Option<&Arc<dyn Observer>>,
+) -> HipResult<Vec<Connection>> {
+    let timeout_ms = std::env::var("HIPR_CONNECT_TIMEOUT_MS").ok();
+    let timeout_ms = timeout_ms.and_then(|text| text.trim().parse().ok()).unwrap_or(CONNECT_TIMEOUT_MS);
+    let timeout = Duration::from_millis(timeout_ms);
+    let mut offer = offer_from_env();
+    if addresses.len() > 1 {
+        offer = offer.map(|features| features.without(OF_ONE_WORKER));
+    }
+    let several = u32::try_from(addresses.len()).ok().filter(|parts| *parts > 1);
+    let connect = |number: u32, address: &WorkerAddress| {
+        let (cache, compress) = (UploadCache::from_env(), CompressUse::from_env());
+        let (part, observer) = (several.map(|parts| (number, parts)), observer.cloned());
+        let options = ConnectOptions { offer, part, cache, compress, observer };
+        Connection::connect_with(address, timeout, options)
+    };
+    let connections: Vec<Result<Connection, ConnectError>> = match addresses {
+        [only] => vec![connect(0, only)],
+        all => std::thread::scope(|scope| {
+            let numbered = (0..).zip(all);
+            let threads: Vec<_> =
+                numbered.map(|(number, address)| scope.spawn(move || connect(number, address))).collect();
+            let lost = |address: &WorkerAddress| ConnectError {
+                address: address.clone(),
+                reason: "the thread that connects has panicked".to_owned(),
+            };
+            let joined = threads.into_iter().zip(all);
+            joined.map(|(thread, address)| thread.join().unwrap_or_else(|_| Err(lost(address)))).collect()
+        }),
+    };
+    connections
+        .into_iter()
+        .map(|connection| match connection {
+            Ok(connection) => {
+                tracing::info!("connected to the worker at {}", connection.address());
+                Ok(connection)
+            }
+            Err(error) => {
+                tracing::error!("{error}");
+                Err(HipError::NO_DEVICE)
+            }
+        })
+        .collect()
 }
 
 /// Locks a mutex. One whose holder panicked is as good as any: what it guards is changed in single steps.

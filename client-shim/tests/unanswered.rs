@@ -25,7 +25,7 @@ impl ForOp for Tell {
 }
 
 fn round_trips() -> u64 {
-    amdhip64::process::session().expect("a session").worker().connection().stats().round_trips
+    amdhip64::process::session().expect("a session").worker().stats().round_trips
 }
 
 #[test]

@@ -50,6 +50,35 @@ pub struct Extra<'a> {
     pub is_noted: bool,
 }
 
+/// How a connection is to be made.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// The features of the extension that are offered; none at all, as by a client of HIPR 1.0, with `None`.
+    pub offer: Option<Features>,
+    /// Which part of its addresses the worker is to give, and how many parts there are, for programs that have several workers. A worker that
+    /// cannot do so does not accept [`Features::APART`].
+    pub part: Option<(u32, u32)>,
+    /// The use of the worker's cache of uploads.
+    pub cache: UploadCache,
+    /// The use of packed bytes.
+    pub compress: CompressUse,
+    /// Who sees all that the connection does, and what the worker tells of its requests.
+    pub observer: Option<Arc<dyn Observer>>,
+}
+
+impl Default for ConnectOptions {
+    /// Offers all [`FEATURES`](crate::FEATURES), no cache and no packed bytes.
+    fn default() -> Self {
+        Self {
+            offer: Some(crate::FEATURES),
+            part: None,
+            cache: UploadCache { when: CacheUse::Off, key_file: None },
+            compress: CompressUse::Off,
+            observer: None,
+        }
+    }
+}
+
 /// A pointer to the caller's inline bytes; the call returns only after they have been sent.
 #[derive(Debug)]
 struct Borrowed(*const [u8]);
@@ -121,27 +150,26 @@ impl Connection {
         Self::connect_offering(address, timeout, Some(crate::FEATURES))
     }
 
-    /// Does what [`connect_offering`](Self::connect_offering) does, and offers the use of the worker's cache of uploads and packed bytes as
-    /// well, if anything is offered. An `observer` sees all that the connection does, and what the worker tells of its requests.
+    /// Does what [`connect_offering`](Self::connect_offering) does as the options say, and offers the use of the worker's cache of uploads and
+    /// packed bytes as well, if anything is offered.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
     pub fn connect_with(
         address: &WorkerAddress,
         timeout: Duration,
-        offer: Option<Features>,
-        cache: UploadCache,
-        compress: CompressUse,
-        observer: Option<Arc<dyn Observer>>,
+        mut options: ConnectOptions,
     ) -> Result<Self, ConnectError> {
-        let offer = offer.map(|features| {
-            let traced = if observer.is_some() { Features::TRACE } else { Features::NONE };
-            match cache.when {
-                CacheUse::Off => features.union(traced),
-                CacheUse::Auto | CacheUse::On => features.union(Features::CACHE).union(traced),
-            }
+        options.offer = options.offer.map(|features| {
+            let traced = if options.observer.is_some() { Features::TRACE } else { Features::NONE };
+            let apart = if options.part.is_some() { Features::APART } else { Features::NONE };
+            let cached = match options.cache.when {
+                CacheUse::Off => Features::NONE,
+                CacheUse::Auto | CacheUse::On => Features::CACHE,
+            };
+            features.union(traced).union(apart).union(cached)
         });
-        Self::open(address, timeout, offer, cache, compress, observer)
+        Self::open(address, timeout, &options)
     }
 
     /// Does what [`connect`](Self::connect) does, and offers the worker these features of the extension; none at all, as a client
@@ -154,26 +182,21 @@ impl Connection {
         timeout: Duration,
         offer: Option<Features>,
     ) -> Result<Self, ConnectError> {
-        let cache = UploadCache { when: CacheUse::Off, key_file: None };
-        Self::open(address, timeout, offer, cache, CompressUse::Off, None)
+        Self::open(address, timeout, &ConnectOptions { offer, ..ConnectOptions::default() })
     }
 
     fn open(
         address: &WorkerAddress,
         timeout: Duration,
-        offer: Option<Features>,
-        cache: UploadCache,
-        compress: CompressUse,
-        observer: Option<Arc<dyn Observer>>,
+        options: &ConnectOptions,
     ) -> Result<Self, ConnectError> {
         let end = Instant::now() + timeout;
         let resume = identity::resume_timeout(address.address());
-        match Self::open_within(address, timeout, offer, cache.clone(), compress, resume, observer.clone()) {
+        match Self::open_within(address, timeout, options, resume) {
             // A worker that knows no sessions which outlive their connections ends the connection, and is used as it is.
             Err((_, true)) if Instant::now() < end => {
                 let left = end.saturating_duration_since(Instant::now());
-                Self::open_within(address, left, offer, cache, compress, None, observer)
-                    .map_err(|(error, _)| error)
+                Self::open_within(address, left, options, None).map_err(|(error, _)| error)
             }
             opened => opened.map_err(|(error, _)| error),
         }
@@ -183,12 +206,10 @@ impl Connection {
     fn open_within(
         address: &WorkerAddress,
         timeout: Duration,
-        offer: Option<Features>,
-        cache: UploadCache,
-        compress: CompressUse,
+        options: &ConnectOptions,
         resume: Option<Duration>,
-        observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, (ConnectError, bool)> {
+        let ConnectOptions { offer, part, cache, compress, observer } = options.clone();
         let since = Instant::now();
         let end = since + timeout;
         let failed = |reason: String| (ConnectError { address: address.clone(), reason }, false);
@@ -236,7 +257,8 @@ impl Connection {
             packing: Packing::new(compress),
             observer,
         });
-        let features = match inner.open_session(offer) {
+        let (number, parts) = part.unwrap_or_default();
+        let features = match inner.open_session(offer, u64::from(parts) << 32 | u64::from(number)) {
             Ok(features) => features,
             Err(Opening::Refused(error)) => {
                 return Err(failed(format!("the worker refuses the session: {error}")));

@@ -40,7 +40,7 @@ use std::fmt;
 use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
-pub use connection::{AnswerWithTail, Connection, Download, Extra, Flight, Started, Upload};
+pub use connection::{AnswerWithTail, ConnectOptions, Connection, Download, Extra, Flight, Started, Upload};
 pub use identity::accept_invitation;
 pub use notifications::{Failed, Failure};
 pub use observer::{Observer, Requested};
@@ -87,6 +87,43 @@ impl WorkerAddress {
     pub fn from_env() -> Self {
         let variable = |name| env::var(name).ok().filter(|value: &String| !value.trim().is_empty());
         Self::choose(variable("HIPR_WORKER"), variable("TF_WORKER_HOST"), variable("TF_WORKER_PORT"))
+    }
+
+    /// Reads the addresses of all workers of a program from the environment: `HIPR_WORKER` may be a list with commas between them, or `@` and
+    /// the path of a file with one in each line, in which empty lines and those that begin with `#` say nothing. Otherwise there is
+    /// [one](Self::from_env).
+    ///
+    /// # Errors
+    /// What is wrong: the file cannot be read, it has no address, or the list has an empty entry.
+    pub fn all_from_env() -> Result<Vec<Self>, String> {
+        match env::var("HIPR_WORKER").ok().filter(|value| !value.trim().is_empty()) {
+            None => Ok(vec![Self::from_env()]),
+            Some(text) => Self::all(&text),
+        }
+    }
+
+    /// Does what [`all_from_env`](Self::all_from_env) does for a value of `HIPR_WORKER`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn all(text: &str) -> Result<Vec<Self>, String> {
+        if let Some(path) = text.trim().strip_prefix('@') {
+            let lines = std::fs::read_to_string(path)
+                .map_err(|error| format!("cannot read the list of workers {path}: {error}"))?;
+            let lines =
+                lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+            let all: Vec<_> = lines.map(Self::new).collect();
+            return if all.is_empty() {
+                Err(format!("the list of workers {path} has no address"))
+            } else {
+                Ok(all)
+            };
+        }
+        let entries: Vec<_> = text.split(',').map(str::trim).collect();
+        if entries.iter().any(|entry| entry.is_empty()) {
+            return Err(format!("HIPR_WORKER={text} has an empty address; write host:port,host:port"));
+        }
+        Ok(entries.into_iter().map(Self::new).collect())
     }
 
     fn choose(worker: Option<String>, host: Option<String>, port: Option<String>) -> Self {
@@ -190,5 +227,28 @@ mod tests {
         assert_eq!(choose(None, text("b"), None), "b:18515");
         assert_eq!(choose(None, None, text("2")), "127.0.0.1:2");
         assert_eq!(choose(None, None, None), "127.0.0.1:18515");
+    }
+
+    #[test]
+    fn a_program_may_have_several_workers() {
+        let all = |text: &str| {
+            let all = WorkerAddress::all(text)?;
+            Ok::<_, String>(all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(all("a:1").as_deref(), Ok("a:1"));
+        assert_eq!(all(" a:1, unix:/b ,hipr://c").as_deref(), Ok("a:1 unix:/b hipr://c:18515"));
+        for wrong in ["a,", ",a", "a,,b"] {
+            assert!(all(wrong).is_err_and(|why| why.contains("an empty address")), "{wrong}");
+        }
+        assert!(all("@/nowhere/workers").is_err_and(|why| why.contains("/nowhere/workers")));
+        let file = std::env::temp_dir().join(format!("hipr-workers-{}", std::process::id()));
+        let list = format!("@{}", file.display());
+        for (lines, expected) in
+            [("# two\nhipr://a:1/#token\n\n  b:2  \n", Some("hipr://a:1 b:2")), ("# none\n", None)]
+        {
+            std::fs::write(&file, lines).expect("a file");
+            assert_eq!(all(&list).ok().as_deref(), expected);
+        }
+        std::fs::remove_file(&file).expect("the file");
     }
 }

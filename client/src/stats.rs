@@ -18,6 +18,12 @@ macro_rules! counters {
         }
 
         impl Stats {
+            /// Returns the sums of two connections' counters.
+            #[must_use]
+            pub fn plus(self, other: Self) -> Self {
+                Self { $($name: self.$name + other.$name,)* }
+            }
+
             /// Returns names and values in a fixed order.
             pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()

@@ -36,7 +36,7 @@ fn an_offer_costs_no_round_trip() {
     assert_eq!((stats.round_trips, stats.writes), (1, 1), "one write, and one wait for both replies");
     let asked = worker.until(Opcode::OFFER);
     assert_eq!(asked.iter().map(|asked| asked.op).collect::<Vec<_>>(), [Opcode::INIT, Opcode::OFFER]);
-    assert_eq!(asked[1].as_op::<op::Offer>(), op::Offer { features: FEATURES.bits(), reserved: 0 });
+    assert_eq!(asked[1].as_op::<op::Offer>(), op::Offer { features: FEATURES.bits(), part: 0 });
 }
 
 #[test]

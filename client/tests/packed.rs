@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hipr_client::{
-    CacheUse, CallError, CompressUse, Connection, Download, Extra, FEATURES, Upload, UploadCache,
+    CacheUse, CallError, CompressUse, ConnectOptions, Connection, Download, Extra, Upload, UploadCache,
     WorkerAddress,
 };
 use hipr_io::Packer;
@@ -22,8 +22,12 @@ const MIB: usize = 1 << 20;
 fn connect(address: impl ToString, compress: CompressUse) -> Connection {
     let cache = UploadCache { when: CacheUse::Off, key_file: None };
     let address = WorkerAddress::new(&address.to_string());
-    Connection::connect_with(&address, TIMEOUT, Some(FEATURES), cache, compress, None)
-        .expect("a worker is there")
+    Connection::connect_with(
+        &address,
+        TIMEOUT,
+        ConnectOptions { cache, compress, ..ConnectOptions::default() },
+    )
+    .expect("a worker is there")
 }
 
 fn worker(listen: Address, features: Option<Features>) -> Handle {

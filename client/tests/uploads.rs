@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use hipr_client::{
-    CacheUse, CallError, CompressUse, Connection, Extra, FEATURES, UPLOAD_MIN_BYTES, Upload, UploadCache,
+    CacheUse, CallError, ConnectOptions, Connection, Extra, UPLOAD_MIN_BYTES, Upload, UploadCache,
     WorkerAddress,
 };
 use hipr_proto::op::{self, kind};
@@ -29,7 +29,7 @@ fn with_cache(listen: Address) -> Handle {
 fn connect(address: impl ToString, folder: &Path, when: CacheUse) -> Connection {
     let cache = UploadCache { when, key_file: Some(folder.join("key")) };
     let address = WorkerAddress::new(&address.to_string());
-    Connection::connect_with(&address, TIMEOUT, Some(FEATURES), cache, CompressUse::Off, None)
+    Connection::connect_with(&address, TIMEOUT, ConnectOptions { cache, ..ConnectOptions::default() })
         .expect("a worker is there")
 }
 

@@ -55,9 +55,11 @@ impl Features {
     pub const TRACE: Self = Self(1 << 13);
     /// Physical memory can be mapped at reserved addresses (virtual memory management).
     pub const MAPPINGS: Self = Self(1 << 14);
+    /// The worker gives the session's memory addresses of one part of all, so that those of a program's other workers are other ones.
+    pub const APART: Self = Self(1 << 15);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 15] = [
+    const NAMED: [(Self, &str); 16] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -73,6 +75,7 @@ impl Features {
         (Self::VARIABLES, "VARIABLES"),
         (Self::TRACE, "TRACE"),
         (Self::MAPPINGS, "MAPPINGS"),
+        (Self::APART, "APART"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.

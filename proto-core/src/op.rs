@@ -82,11 +82,14 @@ operations! {
         Ping {} => ();
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
-    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES, 8192 TRACE, 16384 MAPPINGS), right behind `INIT` and without waiting for its reply.
-    /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
-    /// features once; without this operation, or if it fails, it has none.
+    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES, 8192 TRACE, 16384 MAPPINGS, 32768 APART), right behind `INIT` and without
+    /// waiting for its reply.
+    /// Returns those that the worker accepts, never one that was not offered. With APART `part` says which part of the worker's
+    /// addresses the session's memory is to have: its low 32 bits the number of the part, from 0, and its high 32 bits how many parts there
+    /// are, at most 256. Without APART it is 0 and ignored. A session is offered features once; without this operation, or if it fails, it
+    /// has none.
     0x0004 OFFER offer "" Extension sync Exempt:
-        Offer { features: u64, reserved: u64 } => OfferReply { features: u64 };
+        Offer { features: u64, part: u64 } => OfferReply { features: u64 };
 
     /// Returns the replies to the requests of static operations (marked below), as far as `max_bytes` and the worker's own limit
     /// allow: each with the current device to which it belongs (-1: to any), an error instead of a reply where that is the lasting

@@ -1,7 +1,8 @@
 // Several devices: memory, streams, events, code and settings of each, what connects them, and what a stream of another device means.
 // With one device only the refusals can be checked; the line of the result says how many devices there were.
 //
-// Usage: several_devices [COUNT [chained]]      COUNT: fails unless there are so many devices
+// Usage: several_devices [COUNT [chained|apart]]      COUNT: fails unless there are so many devices
+// apart: the devices are of different workers: no kernel reaches memory of another one, and host memory exists twice.
 // chained: host memory exists twice twice, in a chain of workers, where what one device is still to write holds up who waits for another one.
 #include "check.h"
 
@@ -22,6 +23,8 @@ __global__ void spin(int* flag) {
 }
 
 namespace {
+
+bool are_apart = false;
 
 constexpr int kCount = 64;
 
@@ -66,7 +69,8 @@ void identities() {
     hipDeviceProp_t first, second;
     HIP_CHECK(hipGetDeviceProperties(&first, 0));
     HIP_CHECK(hipGetDeviceProperties(&second, 1));
-    EXPECT(first.pciBusID != second.pciBusID);
+    // On two machines the numbers of the bus may be equal.
+    EXPECT(first.pciDomainID != second.pciDomainID || first.pciBusID != second.pciBusID);
     EXPECT(std::memcmp(&first.uuid, &second.uuid, sizeof first.uuid) != 0);
     char bus[32];
     int found = -1;
@@ -176,8 +180,15 @@ void peers(int* const* memory) {
 
     int can = 0;
     HIP_CHECK(hipDeviceCanAccessPeer(&can, 0, 1));
-    EXPECT(can == 1);
+    EXPECT(can == (are_apart ? 0 : 1));
     EXPECT_ERROR(hipDeviceDisablePeerAccess(1), hipErrorPeerAccessNotEnabled);
+    if (are_apart) {
+        int value = -1;
+        HIP_CHECK(hipDeviceGetP2PAttribute(&value, hipDevP2PAttrAccessSupported, 0, 1));
+        EXPECT(value == 0);
+        EXPECT_ERROR(hipDeviceEnablePeerAccess(1, 0), hipErrorPeerAccessUnsupported);
+        return;
+    }
     EXPECT_ERROR(hipDeviceEnablePeerAccess(1, 1), hipErrorInvalidValue);
     HIP_CHECK(hipDeviceEnablePeerAccess(1, 0));
     EXPECT_ERROR(hipDeviceEnablePeerAccess(1, 0), hipErrorPeerAccessAlreadyEnabled);
@@ -453,6 +464,7 @@ int main(int argc, char** argv) {
     int count = 0;
     HIP_CHECK(hipGetDeviceCount(&count));
     if (argc > 1) EXPECT(count == std::atoi(argv[1]));
+    are_apart = argc > 2 && std::strcmp(argv[2], "apart") == 0;
     refusals(count);
     if (count > 1) {
         identities();

@@ -179,7 +179,7 @@ impl Suite<'_> {
             features.union(Features::PACKED).union(Features::NOTIFICATIONS).union(Features::WATCHES);
         let features = features.union(Features::VARIABLES).union(Features::MAPPINGS);
         self.wire.hear();
-        self.ask(&op::Offer { features: features.bits(), reserved: 0 })?;
+        self.ask(&op::Offer { features: features.bits(), part: 0 })?;
         self.ask(&op::Ping {})?;
         // Some of each kind: who fails every call of the runtime fails each that the list needs.
         self.ask(&op::Static { max_bytes: 1000, reserved: 0 })?;

@@ -53,7 +53,7 @@ impl WireClient {
     pub fn accept_notifications(&mut self) {
         self.hear();
         let features = Features::NOTIFICATIONS.bits();
-        let accepted = self.call(&Offer { features, reserved: 0 });
+        let accepted = self.call(&Offer { features, part: 0 });
         assert_eq!(accepted.map(|reply| reply.features), Ok(features));
     }
 

@@ -321,7 +321,7 @@ fn every_operation_is_carried_out_or_it_is_said_why_not() {
     let mut refused = BTreeSet::new();
     for info in OPS.iter().filter(|info| info.code != Opcode::INIT) {
         let mut wire = WireClient::open(chain.address());
-        wire.call(&op::Offer { features: u64::MAX, reserved: 0 }).expect("the worker has the extension");
+        wire.call(&op::Offer { features: u64::MAX, part: 0 }).expect("the worker has the extension");
         if answer_to_zeros(&mut wire, info) == HipError::NOT_SUPPORTED.0 {
             refused.insert(info.name);
         }

@@ -216,7 +216,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::TRACE)
     .union(Features::PACKED)
     .union(Features::SHARED)
-    .union(Features::MAPPINGS);
+    .union(Features::MAPPINGS)
+    .union(Features::APART);
 
 impl SessionLimits {
     /// What part of the memory of several sessions is set aside for the kernels of one, and the least of that.

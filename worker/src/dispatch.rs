@@ -220,6 +220,7 @@ impl Dispatch {
             .union(lacks(device.can_place(), Features::PLACES.union(Features::MEM_INFO)))
             .union(lacks(device.can_share(), Features::SHARED))
             .union(lacks(device.can_map(), Features::MAPPINGS))
+            .union(lacks(device.can_keep_apart(), Features::APART))
             .union(lacks(cache.is_some(), Features::CACHE));
         limits.features = limits.features.map(|features| features.without(lacking));
         limits.bound_total(u64::MAX);

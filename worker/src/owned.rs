@@ -132,6 +132,8 @@ pub(crate) struct Owned {
     pub(crate) settings: Settings,
     /// The features that the session has; `None` until the client offers some.
     pub(crate) features: Option<Features>,
+    /// Which part of the device's addresses the session has, and how many parts there are; `None` for all of them.
+    pub(crate) part: Option<(u32, u32)>,
     /// The numbers that stand for objects in place of the device's handles.
     pub(crate) names: Names,
     /// What the client may place by itself, and what it has placed; the context has as many bytes reserved.
@@ -184,6 +186,9 @@ impl Owned {
             if let Some(share) = share {
                 context.set_share(share);
             }
+            if let Some((number, parts)) = self.part {
+                context.keep_apart(number, parts);
+            }
             self.device_ns = context.device_ns();
             self.context = Some(context);
             self.loads_apart = device.loads_apart();
@@ -235,6 +240,7 @@ impl Owned {
             launches,
             loads_apart: self.loads_apart,
             features: self.features,
+            part: self.part,
             takes_descriptors: self.takes_descriptors,
             has_listed: self.has_listed,
             ..Self::default()

@@ -55,7 +55,7 @@ impl Peer {
     /// Opens a session that has the feature and a key.
     fn tenant(worker: &Handle, key: [u8; 32]) -> Self {
         let mut peer = Self::hello(worker.local_addr());
-        let offer = Offer { features: Features::CACHE.bits(), reserved: 0 };
+        let offer = Offer { features: Features::CACHE.bits(), part: 0 };
         assert_eq!(peer.call(&offer).unwrap().features, Features::CACHE.bits());
         peer.call(&CacheOpen { key }).unwrap();
         peer
@@ -309,7 +309,7 @@ fn a_session_needs_the_feature_and_one_key() {
     for offered in [false, true] {
         if offered {
             without.accept_notifications();
-            without.call(&Offer { features: u64::MAX, reserved: 0 }).unwrap();
+            without.call(&Offer { features: u64::MAX, part: 0 }).unwrap();
         }
         let missing = if offered { Err(INVALID) } else { missing };
         assert_eq!(without.ask_names(&[[1; 32]]).map(drop), missing);
@@ -319,8 +319,7 @@ fn a_session_needs_the_feature_and_one_key() {
     // A worker without a cache does not have the feature.
     let worker = start("sim", None);
     let mut peer = Peer::hello(worker.local_addr());
-    let accepted =
-        Features::from_bits(peer.call(&Offer { features: u64::MAX, reserved: 0 }).unwrap().features);
+    let accepted = Features::from_bits(peer.call(&Offer { features: u64::MAX, part: 0 }).unwrap().features);
     assert!(!accepted.contains(Features::CACHE) && accepted.contains(Features::STATIC));
     assert_eq!(peer.call(&CacheOpen { key: KEY }), Err(HipError::NOT_SUPPORTED));
 }

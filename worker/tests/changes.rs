@@ -35,7 +35,7 @@ impl Peer {
     /// Opens a session that has the feature.
     fn paged(worker: &Handle) -> Self {
         let mut peer = Self::hello(worker.local_addr());
-        let offer = Offer { features: Features::PAGES.bits(), reserved: 0 };
+        let offer = Offer { features: Features::PAGES.bits(), part: 0 };
         assert_eq!(peer.call(&offer).unwrap().features, Features::PAGES.bits());
         peer
     }

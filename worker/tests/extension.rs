@@ -12,7 +12,7 @@ use hipr_proto::{Features, Header, HipError, HipResult, ReplyMode, Wire};
 const ALL: u64 = u64::MAX;
 
 fn offer(features: u64) -> Offer {
-    Offer { features, reserved: 0 }
+    Offer { features, part: 0 }
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Reckoner {
         let mut peer = Peer::connect(worker.local_addr());
         peer.accept_notifications();
         peer.call(&Init {}).expect("a session");
-        let accepted = peer.call(&Offer { features: NEEDED.bits(), reserved: 0 });
+        let accepted = peer.call(&Offer { features: NEEDED.bits(), part: 0 });
         assert_eq!(accepted.map(|reply| reply.features), Ok(NEEDED.bits()));
         let got = peer.call(&MemLease { want_bytes: 0 }).expect("a lease");
         let mut lease = Lease::default();
@@ -110,7 +110,7 @@ fn without_what_it_needs_it_is_refused() {
         let mut peer = Peer::connect(worker.local_addr());
         peer.accept_notifications();
         peer.call(&Init {}).expect("a session");
-        let accepted = peer.call(&Offer { features: offered.bits(), reserved: 0 }).expect("an answer");
+        let accepted = peer.call(&Offer { features: offered.bits(), part: 0 }).expect("an answer");
         assert_eq!(accepted.features, offered.without(Features::MEM_INFO).bits());
         assert_eq!(peer.call(&MemInfo { number: 1 }).map(drop), Err(HipError::NOT_SUPPORTED), "{lacking}");
         assert_eq!(peer.call(&MemInfoChanged { number: 1 }), Err(HipError::NOT_SUPPORTED));

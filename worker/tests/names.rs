@@ -24,7 +24,7 @@ fn named(configure: impl FnOnce(&mut Config)) -> (Running, Script) {
 /// A session that may use names.
 fn session(worker: &Running) -> Peer {
     let mut peer = Peer::hello(worker.local_addr());
-    let accepted = peer.call(&Offer { features: Features::NAMES.bits(), reserved: 0 }).unwrap().features;
+    let accepted = peer.call(&Offer { features: Features::NAMES.bits(), part: 0 }).unwrap().features;
     assert_eq!(accepted, Features::NAMES.bits());
     peer
 }

@@ -28,7 +28,7 @@ fn start(name: &str, limits: SessionLimits) -> Handle {
 /// Opens a session with these features.
 fn session(worker: &Handle, features: Features) -> Peer {
     let mut peer = Peer::hello(worker.local_addr());
-    let accepted = peer.call(&Offer { features: features.bits(), reserved: 0 }).unwrap().features;
+    let accepted = peer.call(&Offer { features: features.bits(), part: 0 }).unwrap().features;
     assert_eq!(Features::from_bits(accepted), features);
     peer
 }

@@ -38,7 +38,7 @@ impl Placer {
     /// Opens a session with the feature, without a lease.
     fn bare(address: Address) -> Self {
         let mut peer = Peer::hello(address);
-        let offer = Offer { features: Features::PLACES.bits(), reserved: 0 };
+        let offer = Offer { features: Features::PLACES.bits(), part: 0 };
         assert_eq!(peer.call(&offer).map(|reply| reply.features), Ok(Features::PLACES.bits()));
         Self { peer, start: 0 }
     }
@@ -162,11 +162,11 @@ fn only_a_session_with_the_feature_places_memory() {
     for name in ["sim", "script", "null"] {
         let worker = worker(name);
         let mut peer = Peer::hello(worker.local_addr());
-        let accepted = peer.call(&Offer { features: u64::MAX, reserved: 0 }).unwrap().features;
+        let accepted = peer.call(&Offer { features: u64::MAX, part: 0 }).unwrap().features;
         assert_eq!(accepted & Features::PLACES.bits() != 0, name != "null", "{name}");
         let mut peer = Peer::hello(worker.local_addr());
         peer.accept_notifications();
-        peer.call(&Offer { features: !Features::PLACES.bits(), reserved: 0 }).unwrap();
+        peer.call(&Offer { features: !Features::PLACES.bits(), part: 0 }).unwrap();
         let refused = Err(HipError::NOT_SUPPORTED);
         assert_eq!(peer.call(&MemLease { want_bytes: 0 }).map(drop), refused);
         assert_eq!(peer.call(&MallocAt { device_ptr: 0, size: 1, kind: DEVICE, flags: 0 }), refused);

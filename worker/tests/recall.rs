@@ -30,7 +30,7 @@ fn tenant(worker: &Handle) -> Peer {
     let mut peer = Peer::connect(worker.local_addr());
     peer.accept_notifications();
     peer.call(&Init {}).expect("a session");
-    let accepted = peer.call(&Offer { features, reserved: 0 });
+    let accepted = peer.call(&Offer { features, part: 0 });
     assert_eq!(accepted.map(|reply| reply.features), Ok(features));
     peer
 }

@@ -60,7 +60,7 @@ impl Holder {
         let mut client = WireClient::open(address);
         client.hear();
         let features = Features::PLACES.union(Features::NOTIFICATIONS).bits();
-        let accepted = client.call(&op::Offer { features, reserved: 0 });
+        let accepted = client.call(&op::Offer { features, part: 0 });
         assert_eq!(accepted.map(|reply| reply.features), Ok(features));
         let leased = client.call(&op::MemLease { want_bytes: 64 * MIB }).expect("a lease");
         assert!(leased.added_bytes >= 64 * MIB, "{}", leased.added_bytes);

@@ -67,7 +67,7 @@ fn pool(gpu: &mut Gpu) -> Vec<WireClient> {
 }
 
 fn lease(gpu: &mut Gpu) -> Vec<WireClient> {
-    with(gpu, &op::Offer { features: Features::PLACES.bits(), reserved: 0 });
+    with(gpu, &op::Offer { features: Features::PLACES.bits(), part: 0 });
     with(gpu, &op::MemLease { want_bytes: 40 * MIB })
 }
 
@@ -123,7 +123,7 @@ fn replies(gpu: &mut Gpu) -> Vec<WireClient> {
 
 fn twins(gpu: &mut Gpu) -> Vec<WireClient> {
     let length = 24 * MIB;
-    with(gpu, &op::Offer { features: Features::PAGES.bits(), reserved: 0 });
+    with(gpu, &op::Offer { features: Features::PAGES.bits(), part: 0 });
     let address = gpu.wire().call(&op::MallocHost { size: length, flags: 0 }).expect("memory").device_ptr;
     with(gpu, &op::MemWatch { address, length });
     let bytes = vec![1; 64 << 10];

@@ -1,6 +1,6 @@
 //! Device memory of the program: allocated, noted where addresses are looked up, and given back.
 
-use hipr_proto::HipResult;
+use hipr_proto::{HipError, HipResult};
 
 use crate::convert::Ptr;
 use crate::host_log;
@@ -9,21 +9,54 @@ use crate::thread;
 use crate::worker::memory::{Allocation, Kind};
 use crate::worker::{Release, placer};
 
-/// Allocates device memory of the current device.
+/// How often memory is allocated anew whose addresses another worker has given already.
+const TRIES: usize = 8;
+
+/// Allocates device memory of the current device. A worker that chooses addresses by itself may choose those of another worker's memory: what
+/// it gives then is kept until it has given other ones.
 pub(super) fn allocate(session: &Session, size: usize, flags: u32) -> HipResult<Ptr> {
-    let device_ptr = session.worker().allocate(placer::Kind::Device, size as u64, flags)?;
-    note(session, device_ptr, size, flags)
+    let worker = session.worker();
+    let mut unfit = Vec::new();
+    let allocated = loop {
+        match worker.allocate(placer::Kind::Device, size as u64, flags) {
+            Ok(device_ptr) if is_taken(session, device_ptr, size) && unfit.len() < TRIES => {
+                unfit.push(device_ptr);
+            }
+            allocated => break allocated,
+        }
+    };
+    unfit.into_iter().try_for_each(|device_ptr| worker.release(Release::Device(device_ptr)))?;
+    note(session, allocated?, size, flags)
+}
+
+/// Returns whether another worker has memory at some of the addresses.
+fn is_taken(session: &Session, device_ptr: u64, size: usize) -> bool {
+    let (worker, device) = (session.worker(), thread::device());
+    let links = worker.links();
+    let is_own = |other: i32| links.of_device(other).number() == links.of_device(device).number();
+    links.are_several() && worker.memory().device_within(Ptr::from_wire(device_ptr), size, is_own).is_some()
 }
 
 /// Gives device memory back, which the program does not free itself.
 pub(super) fn give_back(session: &Session, ptr: Ptr) -> HipResult<()> {
-    session.worker().memory().remove(ptr);
-    host_log::freed(ptr, session.worker().release(Release::Device(ptr.wire())))
+    let removed = session.worker().memory().remove(ptr);
+    let device = removed.map_or_else(thread::device, |allocation| allocation.device);
+    let release = || session.worker().release(Release::Device(ptr.wire()));
+    host_log::freed(ptr, thread::with_device(device, release))
 }
 
 /// Adds device memory that the worker has allocated to the table.
 pub(super) fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> HipResult<Ptr> {
     let base = Ptr::of_memory(device_ptr, size_bytes as u64)?;
+    if is_taken(session, device_ptr, size_bytes) {
+        let device = thread::device();
+        let address = session.worker().connection_of(device).address();
+        tracing::error!(
+            "the worker at {address} has given memory of device {device} addresses ({base:?}, {size_bytes} bytes) that memory of another \
+             worker has"
+        );
+        return Err(HipError::OUT_OF_MEMORY);
+    }
     note_kind(session, base, size_bytes, Kind::Device, thread::device(), flags);
     Ok(base)
 }

@@ -128,7 +128,7 @@ pub(crate) fn peer(
         session.worker().check_device(dst_device)?;
         return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, Stream::NULL, Waits::Yes);
     }
-    peer_async(session, dst, dst_device, src, src_device, len, Stream::NULL)
+    peer_of(session, (dst, dst_device), (src, src_device), len, Stream::NULL, Waits::Yes)
 }
 
 /// `hipMemcpyPeerAsync`.
@@ -140,6 +140,19 @@ pub(crate) fn peer_async(
     src_device: i32,
     len: usize,
     stream: Stream,
+) -> HipResult<()> {
+    peer_of(session, (dst, dst_device), (src, src_device), len, stream, Waits::No)
+}
+
+/// Copies between the memories of two devices. A copy between workers is over when a call returns that `waits`; one within a worker comes
+/// before all that the program does later in any case.
+fn peer_of(
+    session: &Session,
+    (dst, dst_device): (Ptr, i32),
+    (src, src_device): (Ptr, i32),
+    len: usize,
+    stream: Stream,
+    waits: Waits,
 ) -> HipResult<()> {
     session.worker().check_device(dst_device)?;
     session.worker().check_device(src_device)?;
@@ -155,6 +168,7 @@ pub(crate) fn peer_async(
         found.ok_or(HipError::INVALID_VALUE)?;
     }
     let (dst, src, size) = (dst.wire(), src.wire(), len as u64);
-    session
-        .submit(stream, Command::PeerCopy(op::MemcpyPeer { dst, dst_device, src, src_device, size, stream }))
+    let copy = Command::PeerCopy(op::MemcpyPeer { dst, dst_device, src, src_device, size, stream });
+    let is_blocking = waits == Waits::Yes && session.worker().links().are_several();
+    session.submit_blocking(stream, copy, is_blocking)
 }

@@ -163,8 +163,8 @@ pub(crate) fn by_pci_bus_id(session: &Session, device: Out<i32>, id: Str) -> Hip
     let out = device.check()?;
     let id = id.bytes().and_then(|id| core::str::from_utf8(id).ok()).ok_or(HipError::INVALID_VALUE)?;
     let worker = session.worker();
-    if worker.features().contains(Features::STATIC) {
-        // What the worker would compare, and it has listed that.
+    if worker.features().contains(Features::STATIC) || worker.links().are_several() {
+        // What the worker would compare, and it has listed that; several workers may have devices of one address.
         for device in 0..worker.device_count()? {
             if pci_address(worker.properties(device)?).eq_ignore_ascii_case(id) {
                 out.set(device);
@@ -249,10 +249,20 @@ pub(crate) fn can_access_peer(session: &Session, can: Out<i32>, device: i32, pee
         out.set(0);
         return Ok(());
     }
+    if !are_of_one_worker(session, device, peer) {
+        out.set(0);
+        return Ok(());
+    }
     let there = |device| session.worker().there(device);
     let request = op::DeviceCanAccessPeer { device_id: there(device), peer_device_id: there(peer) };
-    out.set(session.worker().ask(&request)?.can_access_peer);
+    out.set(session.worker().connection_of(device).ask(&request)?.can_access_peer);
     Ok(())
+}
+
+/// Returns whether two devices are of one worker. Kernels reach no memory of another worker.
+fn are_of_one_worker(session: &Session, device: i32, other: i32) -> bool {
+    let links = session.worker().links();
+    std::ptr::eq(links.of_device(device), links.of_device(other))
 }
 
 /// `hipDeviceEnablePeerAccess`.
@@ -261,6 +271,9 @@ pub(crate) fn enable_peer_access(session: &Session, peer: i32, flags: u32) -> Hi
         return Err(HipError::INVALID_VALUE);
     }
     check_peer(session, peer)?;
+    if !are_of_one_worker(session, thread::device(), peer) {
+        return Err(HipError::PEER_ACCESS_UNSUPPORTED);
+    }
     if !session.worker().set_peer_access(thread::device(), peer, true) {
         return Err(HipError::PEER_ACCESS_ALREADY_ENABLED);
     }
@@ -297,9 +310,16 @@ pub(crate) fn p2p_attribute(
     if src == dst {
         return Err(HipError::INVALID_DEVICE);
     }
+    if !are_of_one_worker(session, src, dst) {
+        if !(hipDevP2PAttrPerformanceRank..=hipDevP2PAttrHipArrayAccessSupported).contains(&attr) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        out.set(0);
+        return Ok(());
+    }
     let there = |device| session.worker().there(device);
     let request = op::DeviceGetP2pAttribute { attr, src_device: there(src), dst_device: there(dst) };
-    out.set(session.worker().ask(&request)?.value);
+    out.set(session.worker().connection_of(src).ask(&request)?.value);
     Ok(())
 }
 

@@ -103,10 +103,13 @@ pub(crate) fn malloc_from_pool_async(
         return Ok(());
     }
     let request = |stream| op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
-    session.worker().make_room(size as u64)?;
-    let reply = session.worker().ask_on(stream, request)?;
+    let allocated = thread::with_device(device, || {
+        session.worker().make_room(size as u64)?;
+        let reply = session.worker().ask_on(stream, request)?;
+        allocation::note(session, reply.device_ptr, size, 0)
+    })?;
     session.streams().put(stream, Outcome::Open);
-    out.set(thread::with_device(device, || allocation::note(session, reply.device_ptr, size, 0))?);
+    out.set(allocated);
     Ok(())
 }
 
@@ -214,7 +217,7 @@ fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     let device = worker.memory().find(ptr).map_or_else(thread::device, |allocation| allocation.device);
     if !mirrors.free(worker, ptr, Origin::Managed)? && !mirrors.free(worker, ptr, Origin::Signal)? {
         take(session, ptr)?;
-        session.worker().release(Release::Device(ptr.wire()))?;
+        thread::with_device(device, || worker.release(Release::Device(ptr.wire())))?;
     }
     session.streams().settle_all(device);
     Ok(())
@@ -267,7 +270,9 @@ pub(crate) fn info(session: &Session, free: Out<usize>, total: Out<usize>) -> Hi
 pub(crate) fn ipc_handle(session: &Session, handle: Out<hipIpcMemHandle_t>, ptr: Ptr) -> HipResult<()> {
     let out = handle.check()?;
     session.streams().share();
-    let reply = session.worker().lend(ptr.check()?.wire())?;
+    let device =
+        session.worker().memory().find(ptr.check()?).map_or_else(thread::device, |found| found.device);
+    let reply = thread::with_device(device, || session.worker().lend(ptr.wire()))?;
     out.set(hipIpcMemHandle_t { reserved: chars_of(reply.handle) });
     Ok(())
 }
@@ -294,8 +299,9 @@ pub(crate) fn ipc_open(
 /// `hipIpcCloseMemHandle`.
 pub(crate) fn ipc_close(session: &Session, ptr: Ptr) -> HipResult<()> {
     let found = session.worker().memory().find(ptr);
-    let is_open = found.is_some_and(|found| found.kind == Kind::Ipc && found.base == ptr);
-    host_log::freed(ptr, if is_open { Ok(()) } else { Err(HipError::INVALID_VALUE) })?;
+    let open = found.filter(|found| found.kind == Kind::Ipc && found.base == ptr);
+    host_log::freed(ptr, open.map(drop).ok_or(HipError::INVALID_VALUE))?;
     session.worker().memory().remove(ptr);
-    session.worker().tell(&op::IpcCloseMemHandle { device_ptr: ptr.wire() })
+    let device = open.map_or_else(thread::device, |open| open.device);
+    thread::with_device(device, || session.worker().tell(&op::IpcCloseMemHandle { device_ptr: ptr.wire() }))
 }

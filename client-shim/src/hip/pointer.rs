@@ -6,6 +6,7 @@ use hipr_proto::{HipError, HipResult, op};
 use crate::convert::{In, Out, Ptr};
 use crate::session::Session;
 use crate::stream::mirror::{Origin, RegionInfo};
+use crate::thread;
 use crate::worker::memory::Allocation;
 
 enum Found {
@@ -88,7 +89,8 @@ fn write_attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) -> Hi
         (HIP_POINTER_ATTRIBUTE_MAPPED, Found::Device(_) | Found::Both(..)) => whole(1),
         (HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, Found::Device(allocation)) => {
             let ask = op::PointerGetAttribute { ptr: allocation.base.wire(), attribute, reserved: 0 };
-            pointer(Ptr::from_wire(session.worker().ask(&ask)?.data));
+            let data = thread::with_device(allocation.device, || session.worker().ask(&ask))?.data;
+            pointer(Ptr::from_wire(session.worker().links().of_device(allocation.device).marked(data)));
         }
         (HIP_POINTER_ATTRIBUTE_CONTEXT..=HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, _) => {
             return Err(HipError::INVALID_VALUE);

@@ -5,6 +5,7 @@ use hipr_proto::{HipError, HipResult, op};
 
 use crate::convert::{In, Out, Ptr};
 use crate::session::Session;
+use crate::thread;
 use crate::worker::PoolInfo;
 
 /// First attribute with a 64-bit value; the ones before it have 32 bits.
@@ -29,20 +30,26 @@ pub(super) fn check_device(session: &Session, device: i32) -> HipResult<()> {
     session.worker().check_device(device).map_err(|_| HipError::INVALID_VALUE)
 }
 
+/// Makes a request that names a device of the worker of that device; which device is current there does not matter.
+fn on_worker_of<R>(session: &Session, device: i32, ask: impl FnOnce() -> R) -> R {
+    if session.worker().links().are_several() { thread::with_device(device, ask) } else { ask() }
+}
+
 /// `hipMemPoolCreate`.
 pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<hipMemPoolProps>) -> HipResult<()> {
     let out = pool.check()?;
     let p = properties.check()?;
     check_pool(p.allocType, p.handleTypes, p.location.r#type).map_err(HipError)?;
     check_device(session, p.location.id)?;
-    let pool = session.worker().create(&op::MemPoolCreate {
+    let request = op::MemPoolCreate {
         alloc_type: p.allocType,
         handle_types: p.handleTypes,
         location_type: p.location.r#type,
         location_id: session.worker().there(p.location.id),
         max_size: p.maxSize as u64,
         reserved: [0; 32],
-    })?;
+    };
+    let pool = on_worker_of(session, p.location.id, || session.worker().create(&request))?;
     let pool = Ptr::from_wire(pool);
     session.worker().pools().insert(pool, PoolInfo { device: p.location.id, is_own: true });
     out.set(pool);
@@ -147,7 +154,8 @@ pub(crate) fn default(session: &Session, pool: Out<Ptr>, device: i32) -> HipResu
     let out = pool.check()?;
     session.worker().check_device(device)?;
     let request = op::DeviceGetDefaultMemPool { device: session.worker().there(device) };
-    out.set(note(session, session.worker().ask(&request)?.mem_pool, device));
+    let reply = on_worker_of(session, device, || session.worker().ask(&request))?;
+    out.set(note(session, reply.mem_pool, device));
     Ok(())
 }
 
@@ -156,7 +164,8 @@ pub(crate) fn current(session: &Session, pool: Out<Ptr>, device: i32) -> HipResu
     let out = pool.check()?;
     check_device(session, device)?;
     let request = op::DeviceGetMemPool { device: session.worker().there(device) };
-    out.set(note(session, session.worker().ask(&request)?.mem_pool, device));
+    let reply = on_worker_of(session, device, || session.worker().ask(&request))?;
+    out.set(note(session, reply.mem_pool, device));
     Ok(())
 }
 

@@ -253,9 +253,7 @@ pub(crate) fn choose_r0600(
         warp_size: p.warpSize,
         max_threads_per_block: p.maxThreadsPerBlock,
     };
-    let chosen = session.worker().ask(&request)?.device;
-    // Where the program does not see it, the first one that it sees will do.
-    out.set(session.worker().here(chosen).unwrap_or(0));
+    out.set(session.worker().choose(&request)?);
     Ok(())
 }
 

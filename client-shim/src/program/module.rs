@@ -67,7 +67,7 @@ impl Numbered {
         let (stream, extra) = worker.on(stream);
         let request = op::VariablePut { module, variable, waits, offset, length, stream };
         let extra = Extra { inline: bytes, is_noted: true, ..extra };
-        Ok(worker.connection().tell_with(&request, extra)?)
+        worker.tell_with(&request, extra)
     }
 }
 
@@ -81,7 +81,7 @@ impl LoadedModule {
         worker.make_room(image.memory_bytes())?;
         let data_size = image.bytes.len() as u64;
         let needs_answer = !image.needs_no_answer();
-        let handle = match worker.connection().pack(&image.bytes) {
+        let handle = match worker.connection_of(device).pack(&image.bytes) {
             Some(packed) => {
                 let request = op::ModuleLoadPacked { data_size, packed: packed.len() as u64 };
                 Self::send(worker, &request, &packed, needs_answer)?
@@ -100,9 +100,9 @@ impl LoadedModule {
     ) -> HipResult<u64> {
         let extra = Extra { inline, ..worker.extra() };
         if needs_answer {
-            Ok(worker.connection().ask_with(request, extra)?.module)
+            Ok(worker.links().ask_with(request, extra)?.module)
         } else {
-            Ok(worker.connection().create(request, extra)?)
+            Ok(worker.links().create(request, extra)?)
         }
     }
 
@@ -118,7 +118,7 @@ impl LoadedModule {
     ) -> HipResult<(Self, Arc<Function>)> {
         check_kernel(image.code.as_deref(), name)?;
         let is_packed =
-            image.bytes.len() >= PACKED_ALONE_BYTES && worker.connection().packs(image.bytes.len());
+            image.bytes.len() >= PACKED_ALONE_BYTES && worker.connection_of(device).packs(image.bytes.len());
         if is_packed || image.needs_no_answer() && worker.features().contains(Features::NAMES) {
             let module = Self::load(worker, device, image)?;
             let function = module.function(worker, name)?;
@@ -129,7 +129,7 @@ impl LoadedModule {
             op::ModuleLoadAndGetFunction { data_size: image.bytes.len() as u64, name_length, pad: 0 };
         worker.make_room(image.memory_bytes())?;
         let extra = Extra { tail: name.as_bytes(), inline: &image.bytes, ..worker.extra() };
-        let reply = worker.connection().ask_with(&request, extra)?;
+        let reply = worker.links().ask_with(&request, extra)?;
         let module = Self::of(worker, reply.module, device, image.code)?;
         let function = module.add_function(name, reply.function);
         Ok((module, function))
@@ -138,7 +138,9 @@ impl LoadedModule {
     fn of(worker: &Worker, handle: u64, device: i32, code: Option<Arc<Code>>) -> HipResult<Self> {
         let names = code.iter().flat_map(|code| code.usable_globals());
         // It fails only if the module was not loaded, which is noted.
-        let asked = worker.connection().ask_variables(handle, names, worker.noted())?;
+        let link = worker.links().of_handle(handle);
+        let extra = Extra { device: Some(worker.there(device)), is_noted: true, ..Extra::default() };
+        let asked = link.connection.ask_variables(link.unmarked(handle), names, extra)?;
         Ok(Self {
             handle: Module::from_wire(handle),
             device,
@@ -172,7 +174,7 @@ impl LoadedModule {
             let request = op::Memcpy { dst: 0, src, size: bytes, kind: kind::DEVICE_TO_HOST, stream: 0 };
             // SAFETY: memory of this size that was mapped above and that nobody else knows of.
             let memory_bytes = unsafe { memory.host_bytes_mut(size) };
-            worker.connection().read(&request, worker.extra(), memory_bytes)?;
+            worker.links().read(&request, worker.extra(), memory_bytes)?;
             if there.is_none() {
                 self.set_managed(worker, name, mirrors.device_address(worker, memory)?)?;
             }
@@ -254,8 +256,8 @@ impl LoadedModule {
         let request = op::ModuleGetFunction { module: self.handle.wire() };
         let handle = match &self.code {
             // There is such a kernel.
-            Some(_) => worker.connection().create(&request, extra)?,
-            None => worker.connection().ask_with(&request, extra)?.function,
+            Some(_) => worker.links().create(&request, extra)?,
+            None => worker.links().ask_with(&request, extra)?.function,
         };
         Ok(self.add_function(name, handle))
     }
@@ -284,8 +286,9 @@ impl LoadedModule {
         if code.managed(name).is_some() || lock(&self.globals).contains_key(name) {
             return None;
         }
-        worker.connection().hear_arrived();
-        if worker.connection().variable(request, place).is_some() {
+        let connection = worker.connection_of(self.device);
+        connection.hear_arrived();
+        if connection.variable(request, place).is_some() {
             return None;
         }
         let size = usize::try_from(code.global_bytes(name)?).ok()?;
@@ -325,8 +328,9 @@ impl LoadedModule {
     /// Returns what the worker has told of a variable.
     fn told(&self, worker: &Worker, name: &str) -> Option<op::Variable> {
         let (request, place) = self.place(name)?;
-        worker.connection().hear_arrived();
-        worker.connection().variable(request, place)
+        let connection = worker.connection_of(self.device);
+        connection.hear_arrived();
+        connection.variable(request, place)
     }
 
     /// Asks the worker where a variable is.
@@ -335,7 +339,7 @@ impl LoadedModule {
         put_name(name, &mut tail).map_err(|_| HipError::NOT_FOUND)?;
         let extra = Extra { tail: &tail, ..worker.extra() };
         let request = op::ModuleGetGlobal { module: self.handle.wire() };
-        let reply = worker.connection().ask_with(&request, extra)?;
+        let reply = worker.links().ask_with(&request, extra)?;
         Ok(op::Variable { address: reply.device_ptr, size: reply.size })
     }
 
@@ -354,12 +358,12 @@ impl LoadedModule {
             mirrors.free(worker, *memory, Origin::Managed)?;
         }
         if let Some((request, _)) = self.asked {
-            worker.connection().forget_variables(request);
+            worker.connection_of(self.device).forget_variables(request);
         }
         let module = self.handle.wire();
         worker.destroy(&op::ModuleUnload { module }, module)?;
         for function in lock(&self.functions).values() {
-            worker.connection().free_name(function.handle);
+            worker.links().free_name(function.handle);
         }
         Ok(())
     }

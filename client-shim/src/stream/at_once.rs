@@ -12,7 +12,7 @@ use hipr_proto::{HipError, HipResult};
 use super::Streams;
 use super::mirror::Place;
 use super::pending::Outcome;
-use crate::command::{KernelLaunch, MemoryCopy, MemoryFill, Transfer};
+use crate::command::{Command, KernelLaunch, MemoryCopy, MemoryFill, Transfer};
 use crate::convert::Ptr;
 use crate::worker::Port;
 
@@ -91,6 +91,9 @@ impl Streams {
         if !self.are_unhindered() {
             return None;
         }
+        if port.has_several_workers() && self.crosses(port, &Command::Fill(*fill), stream) {
+            return None;
+        }
         match self.place_of_fill(port, fill) {
             Ok(Some(Place::Device(address))) => Some(send_fill(port, fill, address, stream).map(|()| {
                 self.put(stream, Outcome::Decided);
@@ -111,6 +114,9 @@ impl Streams {
     ) -> HipResult<Option<()>> {
         if copy.check_shape()? == 0 {
             return Ok(Some(()));
+        }
+        if port.has_several_workers() && self.crosses(port, &Command::Copy(*copy), stream) {
+            return Ok(None);
         }
         let places = self.places(port, copy)?;
         let (kind, to, from) = match places {
@@ -163,7 +169,7 @@ pub(super) fn send_copy(streams: &Streams, port: &dyn Port, transfer: &Transfer)
     } else {
         Cow::Owned(packed(port, &transfer.copy)?)
     };
-    streams.mirrors.note_pointers(port, transfer.stream, &bytes)?;
+    streams.mirror(transfer.stream).note_pointers(port, transfer.stream, &bytes)?;
     port.copy(transfer, &bytes)
 }
 

@@ -82,6 +82,8 @@ enum Phase {
     Send(Box<Prepared>),
     /// The uses of mirrored memory have been sent.
     Sent,
+    /// This event of the library has happened, behind which a command is that concerns another worker.
+    Awaited(Event),
     /// The command has been sent, and the call has to wait for it; a host function is called afterwards.
     BeforeWait,
     /// The worker has finished what the call waits for: what is to be fetched, and what is over.
@@ -181,15 +183,14 @@ impl Call {
 
     /// Executes the next phase.
     pub fn next(&mut self, streams: &Streams, caller: &Caller<'_>) -> Next {
-        let next = if matches!(self.phase, Phase::Capture) && streams.are_unhindered() {
-            self.at_once(streams, caller)
-        } else {
-            self.step(streams, caller)
-        };
+        let is_simple = matches!(self.phase, Phase::Capture)
+            && streams.are_unhindered()
+            && !streams.crosses(caller.port, self.work.command(), self.stream);
+        let next = if is_simple { self.at_once(streams, caller) } else { self.step(streams, caller) };
         let next = next.unwrap_or_else(|error| Next::Done(Err(error)));
         if self.is_announced && matches!(next, Next::Done(_)) {
             self.is_announced = false;
-            streams.mirrors.retract();
+            streams.mirror(self.stream).retract();
         }
         next
     }
@@ -229,7 +230,7 @@ impl Call {
         self.is_mirrored = true;
         if !self.is_announced {
             self.is_announced = true;
-            streams.mirrors.announce();
+            streams.mirror(self.stream).announce();
         }
     }
 
@@ -256,6 +257,24 @@ impl Call {
                 self.then(Phase::BeforeWait)
             }
             Phase::Prepare
+                if self.here == Here::New
+                    && streams.crosses(caller.port, self.work.command(), self.stream) =>
+            {
+                let step = self.origin.step();
+                let mark = streams.mark_before(caller.port, self.work.command(), self.stream, step)?;
+                self.phase = Phase::Awaited(mark);
+                Ok(Next::CallHost(HostFunction::Await(mark), Ok(())))
+            }
+            Phase::Awaited(mark) => {
+                streams.forget_mark(caller.port, mark)?;
+                self.answer.take().unwrap_or(Ok(()))?;
+                self.here = Here::HasWaited;
+                streams.carry_across(caller.port, self.work.command())?;
+                streams.carried_out_here(caller.port, self.stream)?;
+                streams.put(self.stream, Outcome::Open);
+                self.end(streams)
+            }
+            Phase::Prepare
                 if self.origin.step().is_some() && self.comes_here_later(streams, caller.port)? =>
             {
                 self.here = Here::Waits;
@@ -268,7 +287,7 @@ impl Call {
             Phase::Send(prepared) => self.send(streams, caller.port, *prepared),
             Phase::Sent => {
                 if std::mem::take(&mut self.is_announced) {
-                    streams.mirrors.sent(self.stream);
+                    streams.mirror(self.stream).sent(self.stream);
                 }
                 if self.is_blocking {
                     // The program may look at the destination when the call returns, and change the source if the device has it as well.
@@ -278,15 +297,16 @@ impl Call {
             }
             Phase::BeforeWait => {
                 let (wait, target) = (Wait::Stream(self.stream), Target::Stream(self.stream));
-                let mut waited = streams.mirrors.before_wait(&streams.order, target);
+                let mut waited = streams.mirror(self.stream).before_wait(&streams.order, target);
                 let asked = match streams.pass(caller.port, wait, false) {
                     Ok(Some(covered)) => {
-                        let next = streams.mirrors.wait(caller.port, wait, &mut waited);
+                        let next = streams.mirror(self.stream).wait(caller.port, wait, &mut waited);
                         self.phase = Phase::Waited(waited, covered);
                         next
                     }
                     passed => {
-                        self.phase = Phase::Waited(streams.mirrors.instead_of_wait(), Covered::default());
+                        self.phase =
+                            Phase::Waited(streams.mirror(self.stream).instead_of_wait(), Covered::default());
                         passed.map(|_| Next::Continue)
                     }
                 };
@@ -298,14 +318,14 @@ impl Call {
             Phase::Waited(waited, covered) => match self.answer.take().unwrap_or(Ok(())) {
                 Ok(()) => self.fetch(streams, caller.port, waited, covered),
                 Err(error) => {
-                    streams.mirrors.forget(&waited);
+                    streams.mirror(self.stream).forget(&waited);
                     self.fetched(streams, Err(error), &covered)
                 }
             },
             Phase::Fetching(waited, covered) => self.fetch(streams, caller.port, waited, covered),
             Phase::Returned(waited, covered) => {
                 self.answer.take().unwrap_or(Ok(()))?;
-                streams.mirrors.over(&waited);
+                streams.mirror(self.stream).over(&waited);
                 streams.pending.end(&covered);
                 self.end(streams)
             }
@@ -320,7 +340,7 @@ impl Call {
         mut waited: Waited,
         covered: Covered,
     ) -> HipResult<Next> {
-        match streams.mirrors.fetch(port, &mut waited) {
+        match streams.mirror(self.stream).fetch(port, &mut waited) {
             Ok(Some(next)) => {
                 self.phase = Phase::Fetching(waited, covered);
                 Ok(next)
@@ -407,14 +427,16 @@ impl Call {
         if self.check(streams)? {
             return Ok(Next::Done(Ok(())));
         }
-        if self.comes_here_later(streams, caller.port)? {
+        let crosses = streams.crosses(caller.port, command, stream);
+        if crosses && !self.is_blocking || self.comes_here_later(streams, caller.port)? {
+            self.check_across(streams, caller.port)?;
             queue.add(order, caller, stream, command.clone())?;
             return Ok(Next::Done(Ok(())));
         }
         if queue.is_idle() {
             return self.then(Phase::Prepare);
         }
-        if !self.may_be_held(streams, caller.port)? {
+        if crosses || !self.may_be_held(streams, caller.port)? {
             let steps = if caller.is_host_thread { Vec::new() } else { queue.behind(order, stream) };
             self.phase = Phase::Gated;
             return Ok(Next::WaitForSteps(steps));
@@ -435,6 +457,15 @@ impl Call {
             streams.expect_record(*event, stream)?;
         }
         Ok(Next::Done(Ok(())))
+    }
+
+    /// Checks that a command which is carried out later could be executed now.
+    fn check_across(&self, streams: &Streams, port: &dyn Port) -> HipResult<()> {
+        match self.work.command() {
+            Command::Copy(copy) => streams.check_copy(port, copy),
+            Command::Fill(fill) => streams.place_of_fill(port, fill).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Returns whether the command moves bytes that only this process has, behind work that may not be over: who sees the bytes may take that
@@ -475,7 +506,7 @@ impl Call {
     /// Prepares the command for sending: first sends what the program wrote to memory that it uses. Returns None if the command
     /// needs no more than that, and has been sent or carried out here.
     fn prepare(&mut self, streams: &Streams, port: &dyn Port) -> HipResult<Option<Prepared>> {
-        let (mirrors, stream) = (&streams.mirrors, self.stream);
+        let (mirrors, stream) = (streams.mirror(self.stream), self.stream);
         // What kernels write is known when they are over.
         if matches!(self.work.command(), Command::Kernel(_) | Command::Graph(_)) && !mirrors.is_empty() {
             self.announce(streams);
@@ -574,7 +605,7 @@ impl Call {
             Command::DestroyEvent(event) => {
                 streams.events.remove(*event);
                 streams.pending.forget_event(*event);
-                mirrors.forget_event(*event);
+                streams.mirrors.forget_event(*event);
                 port.destroy_event(*event)?;
             }
             Command::DestroyGraph(exec) => port.destroy_exec(*exec)?,
@@ -590,7 +621,8 @@ impl Call {
         port: &dyn Port,
         copy: &MemoryCopy,
     ) -> HipResult<Option<Prepared>> {
-        let (mirrors, stream, is_blocking) = (&streams.mirrors, self.stream, self.is_blocking);
+        let (stream, is_blocking) = (self.stream, self.is_blocking);
+        let mirrors = streams.mirror(stream);
         if copy.check_shape()? == 0 {
             return Ok(None);
         }
@@ -642,8 +674,9 @@ impl Call {
             }
             (_, Prepared::Copy(transfer)) if transfer.kind == kind::DEVICE_TO_HOST => {
                 let (_, covered) = streams.pending.look(&streams.order, Scope::Stream(stream));
-                let mut waited = streams.mirrors.before_wait(&streams.order, Target::Stream(stream));
-                let next = streams.mirrors.receive(port, transfer, &mut waited)?;
+                let mut waited =
+                    streams.mirror(self.stream).before_wait(&streams.order, Target::Stream(stream));
+                let next = streams.mirror(stream).receive(port, transfer, &mut waited)?;
                 self.phase = if self.is_blocking || waited.has_asked() {
                     Phase::Waited(waited, covered)
                 } else {
@@ -664,14 +697,14 @@ impl Call {
         streams.put(stream, outcome);
         records.iter().for_each(|event| streams.end_record(*event, stream));
         if self.is_read_at_once {
-            streams.mirrors.has_been_read(port, stream)?;
+            streams.mirror(stream).has_been_read(port, stream)?;
         }
         if self.is_mirrored || (self.is_shared && self.is_blocking) {
             return self.then(Phase::Sent);
         }
         if matches!(self.work.command(), Command::Kernel(_) | Command::Graph(_)) {
             // Memory that is mirrored since may be reached through other memory.
-            streams.mirrors.sent(stream);
+            streams.mirror(stream).sent(stream);
         }
         self.end(streams)
     }

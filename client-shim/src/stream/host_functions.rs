@@ -7,7 +7,7 @@
 //! steps.
 //!
 //! A wait for a value in memory (`hipStreamWaitValue32`) is a step, too: it is this process that looks at the value. So are fills and copies
-//! of memory that the worker does not have, behind work that may not be over.
+//! of memory that the worker does not have, behind work that may not be over, and commands that concern another worker (`across`).
 //!
 //! Steps of other streams come before a step as well: where the legacy stream and blocking streams wait for each other, and where a stream
 //! waits for an event that is recorded by a step.
@@ -134,7 +134,7 @@ impl HostFunctions {
         self.waiting.load(Ordering::Acquire) == 0
     }
 
-    /// Queues a host function behind the work that `stream` has now.
+    /// Queues a host function, or what else this process carries out, behind the work that `stream` has now.
     ///
     /// # Errors
     /// `hipErrorOperatingSystem`: there can be no thread for it.
@@ -146,8 +146,14 @@ impl HostFunctions {
         command: Command,
     ) -> HipResult<()> {
         let mut state = self.state();
-        let after = state.behind(order, stream);
-        self.push(&mut state, caller, stream, stream, command, after).map(drop)
+        let mut after = state.behind(order, stream);
+        let awaits = command.awaits();
+        after.extend(awaits.and_then(|event| state.records.get(&event)));
+        let number = self.push(&mut state, caller, stream, stream, command, after)?;
+        if let Some(event) = awaits {
+            state.awaits.entry(event).or_default().push(number);
+        }
+        Ok(())
     }
 
     /// Queues a command if it has to follow unfinished host functions, or a step that records one of the events; otherwise returns false,

@@ -17,8 +17,8 @@ use crate::worker::{Port, lock};
 /// What is kept; locked while a record is sent that could be taken for another one, and while such a step is sent.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// The stream on which records are carried over; created when first needed.
-    stream: Option<u64>,
+    /// For each device, the stream on which records of its events are carried over; created when first needed.
+    streams: HashMap<i32, u64>,
     /// What steps wait for instead of the program's event.
     events: HashMap<u64, Event>,
 }
@@ -44,19 +44,48 @@ impl Streams {
         let mut kept = lock(&self.kept);
         for event in events {
             for waiting in self.host_functions.awaiting(*event, step) {
-                let stream = match kept.stream {
-                    Some(stream) => stream,
-                    None => *kept.stream.insert(port.create_stream(0)?),
-                };
-                let copy = port.create_event(0)?;
-                port.await_event(*event, stream, 0)?;
-                port.record(copy, stream, false)?;
-                self.mirrors.event_copied(*event, copy);
+                let (copy, _) = self.carry_over(port, &mut kept, *event)?;
                 kept.events.insert(waiting, copy);
                 self.host_functions.awaits_no_more(*event, waiting);
             }
         }
         Ok(Some(kept))
+    }
+
+    /// Records an event of this library where the present record of the program's is; returns it, and the stream on which it is recorded.
+    fn carry_over(&self, port: &dyn Port, kept: &mut Kept, event: Event) -> HipResult<(Event, u64)> {
+        let device = self.events.info(event).map_or(0, |info| info.device);
+        let stream = match kept.streams.get(&device) {
+            Some(stream) => *stream,
+            None => *kept.streams.entry(device).or_insert(port.create_stream(device)?),
+        };
+        let copy = port.create_event(device)?;
+        port.await_event(event, stream, 0)?;
+        port.record(copy, stream, false)?;
+        self.mirrors.of_device(device).event_copied(event, copy);
+        Ok((copy, stream))
+    }
+
+    /// Returns an event of this library that a thread can wait for in place of an event of the program, for the step `step`: for what was
+    /// kept of it if it was recorded since.
+    ///
+    /// # Errors
+    /// A lost connection.
+    pub(super) fn copy_for_step(&self, port: &dyn Port, step: Option<u64>, event: Event) -> HipResult<Event> {
+        let device = self.events.info(event).map_or(0, |info| info.device);
+        let mut kept = lock(&self.kept);
+        let known = step.and_then(|step| kept.events.remove(&step));
+        let (copy, stream) = match known {
+            Some(copy) => (copy, kept.streams.get(&device).copied().unwrap_or_default()),
+            None => self.carry_over(port, &mut kept, event)?,
+        };
+        if let Some(step) = step.filter(|_| known.is_none()) {
+            self.host_functions.awaits_no_more(event, step);
+        }
+        self.events.add(copy, 0, device);
+        self.events.begin_record(copy, stream)?;
+        self.end_record(copy, stream);
+        Ok(copy)
     }
 
     /// Lets a stream wait for an event, for the step `step`: for what was kept of it if it was recorded since. Returns whether that is so.
@@ -73,12 +102,12 @@ impl Streams {
     ) -> HipResult<bool> {
         let mut kept = lock(&self.kept);
         let Some(copy) = kept.events.remove(&step) else {
-            self.mirrors.event_awaited(stream, event);
+            self.mirror(stream).event_awaited(stream, event);
             port.await_event(event, stream, flags)?;
             self.host_functions.awaits_no_more(event, step);
             return Ok(false);
         };
-        self.mirrors.event_awaited(stream, copy);
+        self.mirror(stream).event_awaited(stream, copy);
         port.await_event(copy, stream, 0)?;
         self.mirrors.forget_event(copy);
         port.destroy_event(copy)?;

@@ -20,6 +20,9 @@
 //! address that is passed to a kernel directly, or in a structure passed by value, is replaced. Host addresses
 //! that a program writes into device memory by itself are then not replaced.
 //!
+//! **Several workers.** Each has a copy, with a twin of its own (`side`). What one worker's kernels wrote comes here after a
+//! synchronization, and goes to another worker like what the program wrote.
+//!
 //! **What does not work:** a program that looks at such memory while a kernel runs sees nothing new before
 //! it synchronizes, and a kernel sees nothing that is written after its launch. Memory that is neither pinned,
 //! registered nor managed cannot be reached by kernels.
@@ -34,26 +37,25 @@ mod diff;
 mod questions;
 mod region;
 mod said;
+mod side;
 mod unseen;
 mod uses;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hipr_proto::{HipError, HipResult};
 
-use self::questions::{Fetching, Need};
-use self::region::{Region, Regions};
-use super::Next;
-use super::order::{Order, gone, legacy};
-use crate::command::Transfer;
+use self::region::Region;
+use super::order::Order;
 use crate::convert::{Event, Ptr};
 use crate::thread;
-use crate::worker::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, WrittenPages, lock};
+use crate::worker::{ChangesAnswer, HostMemory, Port, Release, WrittenPages};
 
 pub use self::said::Advice;
 
 pub(super) use self::questions::Waited;
+pub(super) use self::side::Side;
 
 /// The kind of memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,14 +101,14 @@ pub struct RegionInfo {
 }
 
 /// Memory that is no longer mirrored.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Removed {
     /// Attributes of the memory.
     pub info: RegionInfo,
     /// Whether its pages were mapped by this library.
     pub is_mapped: bool,
-    /// The worker's memory that has to be freed.
-    pub release: Option<Release>,
+    /// The workers' memory that has to be freed, each with its device.
+    pub releases: Vec<(i32, Release)>,
 }
 
 /// The work that the caller waits for.
@@ -121,90 +123,104 @@ pub(super) enum Target {
 }
 
 /// The mirrored memory of this process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Mirrors {
-    regions: Mutex<Regions>,
-    /// Number of regions, to skip all work if there are none. While there are none, nothing is remembered of streams and events
-    /// either, so that what happens to them then need not be noted.
-    count: AtomicUsize,
-    /// Signalled when answers to questions have been applied.
-    applied: Condvar,
+    /// One for each worker, at least one.
+    sides: Box<[Side]>,
+    /// The worker of each device, by number; empty if there is one worker.
+    workers: Vec<usize>,
+}
+
+impl Default for Mirrors {
+    fn default() -> Self {
+        Self::new(&Arc::default(), Vec::new())
+    }
 }
 
 impl Mirrors {
-    /// Creates the memory of a process that has none, whose streams have this order.
-    pub(super) fn new(order: &Arc<Order>) -> Self {
-        let mut mirrors = Self::default();
-        let regions = mirrors.regions.get_mut().unwrap_or_else(PoisonError::into_inner);
-        regions.rule = Arc::clone(order);
-        mirrors
+    /// Creates the memory of a process that has none, whose streams have this order. `workers` says of each device which worker has it, if
+    /// there are several.
+    pub(super) fn new(order: &Arc<Order>, workers: Vec<usize>) -> Self {
+        let count = workers.iter().max().map_or(1, |last| last + 1);
+        let home = |number: usize| workers.iter().position(|worker| *worker == number).unwrap_or(0);
+        let side = |number| Side::new(order, number, i32::try_from(home(number)).unwrap_or(0));
+        Self { sides: (0..count).map(side).collect(), workers }
     }
 
-    fn regions(&self) -> MutexGuard<'_, Regions> {
-        lock(&self.regions)
+    /// Returns the memory as the worker of a device has it.
+    #[inline]
+    pub(super) fn of_device(&self, device: i32) -> &Side {
+        if self.sides.len() == 1 { &self.sides[0] } else { &self.sides[self.worker_of(device)] }
+    }
+
+    /// Returns whether there are several workers.
+    #[inline]
+    pub(super) fn are_several(&self) -> bool {
+        self.sides.len() > 1
+    }
+
+    /// Returns the memory as each worker has it.
+    pub(super) fn sides(&self) -> impl Iterator<Item = &Side> {
+        self.sides.iter()
+    }
+
+    /// Returns the worker of a device; the first one for what is no device.
+    fn worker_of(&self, device: i32) -> usize {
+        let worker = usize::try_from(device).ok().and_then(|device| self.workers.get(device));
+        worker.copied().unwrap_or(0)
+    }
+
+    /// Returns what all sides have in common, as the first one has it.
+    fn first(&self) -> &Side {
+        &self.sides[0]
     }
 
     /// Returns whether there is no mirrored memory.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Acquire) == 0
+        self.first().is_empty()
     }
 
-    fn insert(&self, regions: &mut Regions, mut region: Region) {
-        regions.made += 1;
-        region.number = regions.made;
-        if let Some(remote) = region.remote
-            && remote != region.info.host.wire()
-        {
-            regions.by_remote.insert(remote, region.info.host.0);
+    /// Adds a region: the worker of its device has it as `own`, the others do not have it yet.
+    fn insert(&self, own: Region) {
+        let worker = self.worker_of(own.info.device);
+        for (number, side) in self.sides.iter().enumerate().filter(|(number, _)| *number != worker) {
+            let device = side.regions().home;
+            debug_assert!(self.worker_of(device) == number, "a side is of the worker of its device");
+            side.insert(
+                &mut side.regions(),
+                Region { device, ..Region::new(own.info, None, None, own.mapped) },
+            );
         }
-        regions.by_host.insert(region.info.host.0, region);
-        self.count.store(regions.by_host.len(), Ordering::Release);
+        let side = &self.sides[worker];
+        side.insert(&mut side.regions(), own);
     }
 
-    /// Returns the kind of the `len` bytes at `ptr`. `is_device` decides about an address that could be either.
+    /// Returns the kind of the `len` bytes at `ptr`, as the worker of the calling thread's device has them. `is_device` decides about an
+    /// address that could be either.
     ///
     /// # Errors
     /// `hipErrorInvalidValue` when they go beyond the memory they begin in.
     pub fn place(&self, port: &dyn Port, ptr: Ptr, len: usize, is_device: Option<bool>) -> HipResult<Place> {
-        let found = port.allocation(ptr);
-        match found {
-            Some(allocation) if allocation.is_ambiguous && is_device == Some(false) => {}
-            Some(allocation) if allocation.bytes_from(ptr) < len => return Err(HipError::INVALID_VALUE),
-            Some(_) => return Ok(Place::Device(ptr.wire())),
-            None => {}
-        }
-        if self.is_empty() {
-            return Ok(Place::Unknown);
-        }
-        let regions = self.regions();
-        let Some((region, offset)) = regions.find(ptr) else { return Ok(Place::Unknown) };
-        if region.info.len - offset < len {
-            return Err(HipError::INVALID_VALUE);
-        }
-        Ok(match (&region.twin, region.remote) {
-            (_, Some(remote)) if region.is_shared => Place::Shared(remote + offset as u64),
-            (Some(_), Some(remote)) => Place::Mirrored(remote + offset as u64),
-            _ => Place::Host,
-        })
+        self.of_device(thread::device()).place(port, ptr, len, is_device)
     }
 
-    /// Returns the attributes of the memory that contains `ptr`, the offset in it, and its device address if it has one.
+    /// Returns the attributes of the memory that contains `ptr`, the offset in it, and its address on the calling thread's device if it has
+    /// one.
     pub fn info(&self, ptr: Ptr) -> Option<(RegionInfo, usize, Option<u64>)> {
-        let regions = self.regions();
-        let (region, offset) = regions.find(ptr)?;
-        Some((region.info, offset, region.remote))
+        let own = self.of_device(thread::device()).info(ptr);
+        // Its address on another device may be another one.
+        own.or_else(|| self.sides().find_map(|side| side.info(ptr)))
     }
 
-    /// Adds memory that the worker has at `remote` and that was mapped in this process; `release` frees the worker's.
+    /// Adds memory that the worker of its device has at `remote` and that was mapped in this process; `release` frees the worker's.
     pub fn add(&self, info: RegionInfo, remote: u64, release: Option<Release>) {
-        let region = Region::new(info, Some(remote), release, true);
-        self.insert(&mut self.regions(), region);
+        self.insert(Region::new(info, Some(remote), release, true));
     }
 
     /// Adds memory that the worker has at `remote` and this process has mapped as well; `release` frees the worker's.
     pub fn add_shared(&self, info: RegionInfo, remote: u64, release: Option<Release>) {
-        let region = Region { is_shared: true, ..Region::new(info, Some(remote), release, true) };
-        self.insert(&mut self.regions(), region);
+        self.insert(Region { is_shared: true, ..Region::new(info, Some(remote), release, true) });
     }
 
     /// Registers memory of the program for use by kernels.
@@ -212,19 +228,20 @@ impl Mirrors {
     /// # Errors
     /// `hipErrorHostMemoryAlreadyRegistered`.
     pub fn register(&self, ptr: Ptr, len: usize, flags: u32) -> HipResult<()> {
-        let mut regions = self.regions();
         let end = ptr.0.checked_add(len).ok_or(HipError::INVALID_VALUE)?;
+        let regions = self.first().regions();
         let before = regions.by_host.range(..end).next_back();
         if before.is_some_and(|(base, region)| base + region.info.len > ptr.0) {
             return Err(HipError::HOST_MEMORY_ALREADY_REGISTERED);
         }
+        drop(regions);
         let info = RegionInfo { origin: Origin::Registered, host: ptr, len, flags, device: thread::device() };
-        self.insert(&mut regions, Region::new(info, None, None, false));
+        self.insert(Region::new(info, None, None, false));
         Ok(())
     }
 
-    /// Adds the host memory of a `__managed__` variable. Its module has it at `remote`, or else expects it at the address that
-    /// is returned.
+    /// Adds the host memory of a `__managed__` variable. Its module, which is for the calling thread's device, has it at `remote`, or else
+    /// expects it at the address that is returned.
     ///
     /// # Errors
     /// What the worker says.
@@ -235,12 +252,12 @@ impl Mirrors {
         len: usize,
         remote: Option<u64>,
     ) -> HipResult<u64> {
-        let mut regions = self.regions();
-        if !regions.by_host.contains_key(&host.0) {
-            let info = RegionInfo { origin: Origin::Managed, host, len, flags: 0, device: thread::device() };
-            self.insert(&mut regions, Region::new(info, remote, None, false));
+        let device = thread::device();
+        if !self.first().regions().by_host.contains_key(&host.0) {
+            let info = RegionInfo { origin: Origin::Managed, host, len, flags: 0, device };
+            self.insert(Region::new(info, remote, None, false));
         }
-        regions.remote(port, host.0)
+        self.of_device(device).remote(port, host, device)
     }
 
     /// Removes memory; the caller has to release what is returned. None if `ptr` is not the begin of memory of this origin.
@@ -251,394 +268,75 @@ impl Mirrors {
         if self.is_empty() {
             return Ok(None);
         }
-        let mut regions = self.regions();
         let is_it = |region: &Region| region.info.origin == origin;
-        if !regions.by_host.get(&ptr.0).is_some_and(is_it) {
+        if !self.first().regions().by_host.get(&ptr.0).is_some_and(is_it) {
             return Ok(None);
         }
         if origin == Origin::Registered {
-            // The program keeps the memory, and with it what the device wrote. What others have asked about it comes first.
-            if let Some(last) = regions.questions.last() {
-                regions.by_host.entry(ptr.0).and_modify(|region| region.is_leaving = true);
-                regions = self.await_answers(regions, last);
-            }
-            if let Err(error) = regions.pull(port, Some(ptr.0)) {
-                regions.by_host.entry(ptr.0).and_modify(|region| region.is_leaving = false);
-                return Err(error);
-            }
+            // The program keeps the memory, and with it what the devices wrote.
+            self.sides().try_for_each(|side| side.settle(port, ptr))?;
         }
-        let Some(mut region) = regions.by_host.remove(&ptr.0) else { return Ok(None) };
-        region.unseen.untrack(port);
-        if regions.by_host.is_empty() {
-            regions.forget_work();
-        }
-        self.count.store(regions.by_host.len(), Ordering::Release);
-        if let Some(remote) = region.remote {
-            regions.by_remote.remove(&remote);
-        }
-        Ok(Some(Removed { info: region.info, is_mapped: region.mapped, release: region.release }))
+        let regions: Vec<Region> = self.sides().filter_map(|side| side.remove(port, ptr)).collect();
+        let Some(first) = regions.first() else { return Ok(None) };
+        let (info, is_mapped) = (first.info, first.mapped);
+        let releases = regions.iter().filter_map(|region| Some((region.device, region.release?))).collect();
+        Ok(Some(Removed { info, is_mapped, releases }))
     }
 
-    /// Returns the device address of host memory, making it available to kernels.
+    /// Returns the address of host memory for the calling thread's device, making it available to kernels.
     ///
     /// # Errors
     /// `hipErrorInvalidValue` for memory that is not on both sides.
     pub fn device_pointer(&self, port: &dyn Port, ptr: Ptr) -> HipResult<u64> {
-        self.regions().tell(port, ptr.wire(), 0)?.ok_or(HipError::INVALID_VALUE)
+        let device = thread::device();
+        self.of_device(device).device_pointer(port, ptr, device)
     }
 
-    /// Returns the device address of host memory without making it available to kernels.
+    /// Returns the address of host memory for the calling thread's device without making it available to kernels.
     ///
     /// # Errors
     /// `hipErrorInvalidValue` for memory that is not on both sides.
     pub fn device_address(&self, port: &dyn Port, ptr: Ptr) -> HipResult<u64> {
-        let mut regions = self.regions();
-        let (region, offset) = regions.find(ptr).ok_or(HipError::INVALID_VALUE)?;
-        let base = region.info.host.0;
-        Ok(regions.remote(port, base)? + offset as u64)
-    }
-
-    /// Makes memory available to kernels whose address is among bytes that are about to be copied to the device.
-    ///
-    /// # Errors
-    /// What the worker says.
-    pub(super) fn note_pointers(&self, port: &dyn Port, stream: u64, bytes: &[u8]) -> HipResult<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let mut regions = self.regions();
-        let Some((start, end)) = regions.hidden_range() else { return Ok(()) };
-        for word in bytes.chunks_exact(8) {
-            let Ok(word) = <[u8; 8]>::try_from(word) else { continue };
-            let address = u64::from_le_bytes(word);
-            if !(start..end).contains(&(address as usize)) {
-                continue;
-            }
-            if let Some(remote) = regions.tell(port, address, stream)?
-                && remote != address
-            {
-                warn_once(&POINTER_COPIED, || {
-                    tracing::warn!(
-                        "a pointer to host memory ({address:#x}) is copied to the device, where that memory has \
-                         another address: a kernel that follows it fails; use hipHostGetDevicePointer"
-                    );
-                });
-            }
-        }
-        Ok(())
+        let device = thread::device();
+        self.of_device(device).device_address(port, ptr, device)
     }
 
     /// Removes the memory of a device that was reset. The program's own memory stays as it is; memory allocated for it stays
     /// mapped.
     pub fn clear(&self, pages: &dyn WrittenPages, device: i32) {
-        let mut regions = self.regions();
-        for (_, mut region) in regions.by_host.extract_if(.., |_, region| region.info.device == device) {
-            region.unseen.untrack(pages);
-        }
-        let Regions { by_host, by_remote, .. } = &mut *regions;
-        by_remote.retain(|_, host| by_host.contains_key(host));
-        regions.forget_work();
-        regions.events.clear();
-        regions.pull_stream = None;
-        self.count.store(regions.by_host.len(), Ordering::Release);
-    }
-
-    /// Announces work that may write to mirrored memory, before [`before_launch`](Self::before_launch) or
-    /// [`before_use`](Self::before_use). It has to be followed by [`sent`](Self::sent) or [`retract`](Self::retract).
-    pub(super) fn announce(&self) {
-        self.regions().uses.announce();
-    }
-
-    /// Notes that announced work will not be sent.
-    pub(super) fn retract(&self) {
-        self.regions().uses.retract();
-    }
-
-    /// Prepares an announced launch with these arguments: sends what the program wrote, and replaces host addresses by device
-    /// addresses where they differ.
-    ///
-    /// # Errors
-    /// What the worker says.
-    pub(super) fn before_launch(&self, port: &dyn Port, stream: u64, args: &mut [u8]) -> HipResult<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let mut regions = self.regions();
-        // Pointers are aligned, also in structures.
-        for word in args.chunks_exact_mut(8) {
-            let Ok(bytes) = <[u8; 8]>::try_from(&*word) else { continue };
-            if let Some(remote) = regions.tell(port, u64::from_le_bytes(bytes), stream)? {
-                word.copy_from_slice(&remote.to_le_bytes());
-            }
-        }
-        regions.expose_known(port, stream)?;
-        regions.bring(port, stream, 1)
-    }
-
-    /// Prepares an announced write to mirrored memory by something other than a kernel.
-    ///
-    /// # Errors
-    /// What the worker says.
-    pub(super) fn before_use(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        self.regions().bring(port, stream, 1)
-    }
-
-    /// Prepares a read of mirrored memory by something other than a kernel.
-    ///
-    /// # Errors
-    /// What the worker says.
-    pub(super) fn before_read(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        self.regions().bring(port, stream, 0)
-    }
-
-    /// Prepares work that uses no mirrored memory: what a synchronous copy from mirrored memory brings to the device is there when
-    /// anything comes after it, on whatever stream.
-    ///
-    /// # Errors
-    /// What the worker says.
-    pub(super) fn before_other(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        if self.is_empty() { Ok(()) } else { self.regions().order(port, stream) }
-    }
-
-    /// Notes that a synchronous copy from mirrored memory has been sent. When it returns the program may change that memory, which the
-    /// worker may not have read: what is sent from now on has to come behind it.
-    pub(super) fn has_been_read(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        if !self.is_empty() {
-            let mut regions = self.regions();
-            // Another thread may have sent something on another stream since.
-            regions.order(port, stream)?;
-            regions.pushed(stream);
-        }
-        Ok(())
-    }
-
-    /// Notes that announced work has been sent.
-    pub(super) fn sent(&self, stream: u64) {
-        let mut regions = self.regions();
-        regions.uses.begin(stream);
-        regions.uses.retract();
-    }
-
-    /// Notes that an event is about to be recorded behind the work that `stream` has. Every way to record one goes through here.
-    pub(super) fn event_recorded(&self, order: &Order, event: Event, stream: u64) {
-        if !self.is_empty() {
-            let includes = |other| order.includes(stream, other);
-            self.regions().uses.record(event.wire(), stream, includes);
-        }
-    }
-
-    /// Notes that another event is recorded behind what an event comes behind now.
-    pub(super) fn event_copied(&self, event: Event, copy: Event) {
-        if !self.is_empty() {
-            self.regions().uses.copy_event(event.wire(), copy.wire());
-        }
-    }
-
-    /// Notes that a stream is about to wait for an event.
-    pub(super) fn event_awaited(&self, stream: u64, event: Event) {
-        if !self.is_empty() {
-            self.regions().uses.wait(stream, event.wire());
-        }
+        self.sides().for_each(|side| side.clear(pages, device));
     }
 
     /// Removes an event.
     pub(super) fn forget_event(&self, event: Event) {
-        if !self.is_empty() {
-            self.regions().uses.forget_event(event.wire());
-        }
+        self.sides().for_each(|side| side.forget_event(event));
     }
 
-    /// Returns the state that a wait needs, just before it begins.
-    pub(super) fn before_wait(&self, order: &Order, target: Target) -> Waited {
-        if self.is_empty() {
-            return Waited::default();
-        }
-        let regions = self.regions();
-        let (clock, pushes) = match target {
-            Target::Device(device) => {
-                let is_own = |stream| order.device_of(stream) == device;
-                let has_all = regions.pushed_on.is_none_or(is_own);
-                (regions.uses.before_all(is_own), has_all.then_some(regions.pushes))
-            }
-            Target::Stream(stream) => {
-                let includes = |other| order.includes(stream, other);
-                let has_all = regions.pushed_on.is_some_and(includes);
-                (regions.uses.before(stream, includes), has_all.then_some(regions.pushes))
-            }
-            Target::Event(event) => (regions.uses.before_event(event.wire()), None),
-        };
-        Waited(Some(Box::new(Fetching { clock, pushes, ..Fetching::default() })))
-    }
-
-    /// Returns the state of a wait that was not needed because what it is for is over: what has not been fetched of that is.
-    pub(super) fn instead_of_wait(&self) -> Waited {
-        let is_due = !self.is_empty() && self.regions().unfetched.is_some();
-        Waited(is_due.then(|| Box::new(Fetching { need: Need::Any, ..Fetching::default() })))
-    }
-
-    /// Sends a wait together with the question what the device wrote before it, if that has to be fetched. Returns what comes next: the
-    /// answers to both, or the wait alone, which then has not been sent.
-    ///
-    /// # Errors
-    /// What the worker says; a lost connection.
-    pub(super) fn wait(&self, port: &dyn Port, wait: Wait, waited: &mut Waited) -> HipResult<Next> {
-        let Some(fetching) = &mut waited.0 else { return Ok(Next::Wait(wait)) };
-        let mut regions = self.regions();
-        if regions.uses.are_over() {
-            // What begins from now on is not what the wait is for.
-            fetching.need = Need::Nothing;
-            return Ok(Next::Wait(wait));
-        }
-        // What is not over for a query need not be fetched.
-        if wait.is_query() {
-            return Ok(Next::Wait(wait));
-        }
-        fetching.question = regions.ask(port, Ahead::Wait(wait), fetching)?;
-        Ok(fetching.question.map_or(Next::Wait(wait), Next::Answer))
-    }
-
-    /// Sends a copy to memory of the program that is no mirror, together with the question what the device wrote before it, if that has to
-    /// be fetched: what came before bytes that arrived is there as well. Returns what comes next: the answers to both, or the copy
-    /// alone, which then has not been sent.
-    ///
-    /// # Errors
-    /// What the worker says; a lost connection.
-    pub(super) fn receive(&self, port: &dyn Port, copy: Transfer, waited: &mut Waited) -> HipResult<Next> {
-        if let Some(fetching) = &mut waited.0
-            && port.can_ask_behind(&copy)
-        {
-            let mut regions = self.regions();
-            if !regions.uses.are_over() {
-                fetching.question = regions.ask(port, Ahead::Copy(&copy), fetching)?;
-            }
-        }
-        let question = waited.0.as_ref().and_then(|fetching| fetching.question);
-        Ok(question.map_or_else(|| Next::Receive(Box::new(copy)), Next::Answer))
-    }
-
-    /// Does the next step of fetching what the device wrote, after a wait. Returns what the step waits for; `None` if everything is there.
-    ///
-    /// # Errors
-    /// What the worker answers.
-    pub(super) fn fetch(&self, port: &dyn Port, waited: &mut Waited) -> HipResult<Option<Next>> {
-        let Some(fetching) = &mut waited.0 else { return Ok(None) };
-        if self.is_empty() && fetching.question.is_none() {
-            return Ok(None);
-        }
-        let mut regions = self.regions();
-        if fetching.pushes.take() == Some(regions.pushes) {
-            // What was sent has arrived, whatever comes next.
-            regions.pushed_on = None;
-        }
-        if fetching.need == Need::Nothing {
-            return Ok(None);
-        }
-        if let Some(question) = fetching.question {
-            let Some(told) = regions.questions.take_told(question) else {
-                return Ok(Some(Next::WaitForAnswers(question)));
-            };
-            fetching.question = None;
-            let told = told?;
-            if told.knows_all && told.left.is_empty() {
-                regions.finish(fetching);
-                return Ok(None);
-            }
-            fetching.left = told.left;
-            fetching.need = Need::Any;
-        }
-        if fetching.need == Need::OfUses && regions.uses.are_over() {
-            return Ok(None);
-        }
-        fetching.question = regions.ask(port, Ahead::Nothing, fetching)?;
-        if let Some(question) = fetching.question {
-            return Ok(Some(Next::Answer(question)));
-        }
-        if let Some(last) = regions.questions.last() {
-            return Ok(Some(Next::WaitForAnswers(last)));
-        }
-        fetching.unfetched = regions.unfetched.clone();
-        regions.pull(port, None)?;
-        regions.finish(fetching);
-        Ok(None)
-    }
-
-    /// Forgets what a wait has asked for, as it has failed.
-    pub(super) fn forget(&self, waited: &Waited) {
-        if let Some(question) = waited.0.as_ref().and_then(|fetching| fetching.question) {
-            self.regions().questions.forget(question);
-        }
-    }
-
-    /// Takes the answers to a question ([`Next::Answer`]), whatever was answered to the wait that it came with.
+    /// Takes the answers to a question ([`Next::Answer`](super::Next::Answer)), whatever was answered to the wait that it came with.
     pub fn answered(&self, memory: &dyn HostMemory, question: u64, answers: Vec<ChangesAnswer>) {
-        self.regions().answered(memory, question, answers);
-        self.applied.notify_all();
+        self.asked(question).answered(memory, question, answers);
     }
 
     /// Returns whether the answers to a question, and to all earlier ones, have been applied.
     pub fn is_answered(&self, question: u64) -> bool {
-        !self.regions().questions.is_open(question)
+        self.asked(question).is_answered(question)
     }
 
-    /// Waits until the answers to a question, and to all earlier ones, have been applied ([`Next::WaitForAnswers`]).
+    /// Waits until the answers to a question, and to all earlier ones, have been applied ([`Next::WaitForAnswers`](super::Next::WaitForAnswers)).
     pub fn wait_for_answers(&self, question: u64) {
-        drop(self.await_answers(self.regions(), question));
+        self.asked(question).wait_for_answers(question);
     }
 
-    fn await_answers<'a>(&self, regions: MutexGuard<'a, Regions>, question: u64) -> MutexGuard<'a, Regions> {
-        let is_open = |regions: &mut Regions| regions.questions.is_open(question);
-        self.applied.wait_while(regions, is_open).unwrap_or_else(PoisonError::into_inner)
+    /// Returns the side that has asked a question.
+    fn asked(&self, question: u64) -> &Side {
+        self.sides.get(questions::side_of(question)).unwrap_or(self.first())
     }
 
     /// Returns whether no work is under way that can write to memory which the program can read.
     pub(super) fn show_nothing(&self) -> bool {
-        if self.is_empty() {
-            return true;
-        }
-        let regions = self.regions();
-        // What both sides map the device may be writing by any work.
-        regions.by_host.values().all(|region| !region.is_shared)
-            && regions.unfetched.is_none()
-            && (regions.uses.are_over() || regions.by_host.values().all(|region| region.twin.is_none()))
-    }
-
-    /// Notes that what a wait would be for is over, as an answer to something else was behind it, and that nothing was fetched.
-    pub(super) fn over(&self, waited: &Waited) {
-        if self.is_empty() {
-            return;
-        }
-        let mut regions = self.regions();
-        if !regions.uses.are_over() {
-            // What the streams wait for by themselves is over, too, and not in the clock.
-            let clock = waited.0.as_ref().map(|fetching| fetching.clock.clone());
-            regions.unfetched.get_or_insert_default().extend(clock.unwrap_or_default());
-        }
-    }
-
-    /// Removes a stream that is about to be destroyed.
-    ///
-    /// # Errors
-    /// What the worker says.
-    pub(super) fn forget_stream(&self, port: &dyn Port, order: &Order, stream: u64) -> HipResult<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let mut regions = self.regions();
-        if regions.pushed_on == Some(stream) {
-            // What was sent on it has arrived before whatever comes after this.
-            let legacy = legacy(order.device_of(stream));
-            regions.order(port, legacy)?;
-            regions.pushed_on = Some(legacy);
-        }
-        regions.ordered.remove(&stream);
-        // Its work may still be under way: it is done when that of the legacy stream is, if that waits for it, or when the device is.
-        let heir = if order.is_blocking(stream) { legacy } else { gone };
-        regions.uses.bequeath(stream, heir(order.device_of(stream)));
-        Ok(())
+        self.sides().all(Side::show_nothing)
     }
 }
-
-static POINTER_COPIED: AtomicBool = AtomicBool::new(false);
 
 fn warn_once(said: &AtomicBool, warn: impl FnOnce()) {
     if !said.swap(true, Ordering::Relaxed) {

@@ -61,6 +61,11 @@ impl WaitCall {
         Self { kind: Kind::Within(Wait::Device(device)), phase: Phase::Before, answer: None, watch: None }
     }
 
+    /// Creates the query for an event of the library.
+    pub fn of_library(event: Event) -> Self {
+        Self { kind: Kind::Within(Wait::QueryEvent(event)), phase: Phase::Before, answer: None, watch: None }
+    }
+
     /// Creates the wait for the host functions of a stream, and the commands behind them, at the end of a synchronous call.
     pub fn functions(stream: u64) -> Self {
         Self { kind: Kind::Functions(stream), phase: Phase::Gate, answer: None, watch: None }
@@ -110,9 +115,9 @@ impl WaitCall {
             }
             Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => Target::Event(event),
         };
-        let mut waited = streams.mirrors.before_wait(&streams.order, target);
+        let mut waited = streams.mirror_of_wait(wait).before_wait(&streams.order, target);
         let Some(covered) = streams.pass(port, wait, true)? else {
-            return self.fetch(streams, port, streams.mirrors.instead_of_wait(), None);
+            return self.fetch(streams, port, streams.mirror_of_wait(wait).instead_of_wait(), None);
         };
         let mut asked = settled(streams, wait);
         if asked.is_query() {
@@ -128,7 +133,7 @@ impl WaitCall {
                 Asked::Worker(query, watch) => (asked, self.watch) = (query, watch),
             }
         }
-        let next = streams.mirrors.wait(port, asked, &mut waited)?;
+        let next = streams.mirror_of_wait(wait).wait(port, asked, &mut waited)?;
         // A query does not tell of errors.
         self.phase = Phase::Waited(waited, (!asked.is_query()).then_some(covered));
         Ok(next)
@@ -142,7 +147,7 @@ impl WaitCall {
         mut waited: Waited,
         covered: Option<Covered>,
     ) -> HipResult<Next> {
-        if let Some(next) = streams.mirrors.fetch(port, &mut waited)? {
+        if let Some(next) = streams.mirror_of_wait(self.wait()).fetch(port, &mut waited)? {
             self.phase = Phase::Fetching(waited, covered);
             return Ok(next);
         }
@@ -197,7 +202,7 @@ impl WaitCall {
                 match answer {
                     Ok(()) => self.fetch(streams, caller.port, waited, covered),
                     Err(error) => {
-                        streams.mirrors.forget(&waited);
+                        streams.mirror_of_wait(self.wait()).forget(&waited);
                         Err(error)
                     }
                 }

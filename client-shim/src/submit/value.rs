@@ -3,21 +3,24 @@
 //! What changes the value may be the program, which tells nobody, or the device. So the thread that has the step looks at it again and
 //! again: at the program's memory, after what the device wrote to it has been fetched; or at the device's, with a copy of these bytes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult};
 
 use crate::command::{ValueOp, ValueWait, ValueWidth};
-use crate::convert::In;
+use crate::convert::{Event, In};
 use crate::host_log;
+use crate::process;
 use crate::session::Session;
 use crate::stream::WaitCall;
 use crate::stream::mirror::Place;
 use crate::thread;
-use crate::worker::{HostMemory, Port};
+use crate::worker::{HostMemory, Port, Wait};
 
 /// The first pause between two looks at a value, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
+/// Time after which a worker that will tell of an event is asked all the same: it may be gone.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Waits for a value, or writes one to the program's memory.
@@ -31,6 +34,43 @@ impl Session {
                 let bytes = value.to_le_bytes();
                 HostMemory::write_host(self.worker(), *at, bytes.get(..width.bytes()).unwrap_or_default());
                 Ok(())
+            }
+        }
+    }
+
+    /// Returns when an event of the library has happened, and what was written before it to memory on both sides is there. Another thread
+    /// may make calls meanwhile on which the event depends, so that the worker is queried and not made to wait.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    pub(super) fn await_event(&self, event: Event) -> HipResult<()> {
+        let [mut pause, longest] = PAUSES;
+        let mut told = self.ask_to_tell(event)?;
+        loop {
+            if !told.as_ref().is_some_and(|told| told.is_to_come(self)) {
+                match self.drive(&mut WaitCall::of_library(event)) {
+                    Err(HipError::NOT_READY) => {}
+                    over => return over,
+                }
+                // From now on it is asked in longer intervals, for the case that nothing is told.
+                told.iter_mut().for_each(|told| told.since = Instant::now());
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    /// Asks the worker to tell when an event has happened; `None` if it has, or the worker tells nothing.
+    fn ask_to_tell(&self, event: Event) -> HipResult<Option<Told>> {
+        if !self.worker().features().contains(Features::WATCHES) {
+            return Ok(None);
+        }
+        let number = self.streams().begin_await();
+        match self.worker().wait(Wait::WatchEvent(event, number)) {
+            Err(HipError::NOT_READY) => Ok(Some(Told { number, since: Instant::now() })),
+            answer => {
+                self.streams().end_await(number);
+                answer.map(|()| None)
             }
         }
     }
@@ -58,7 +98,9 @@ impl Session {
         let bytes = match mirrors.place(self.worker(), wait.at, len, Some(true))? {
             Place::Unknown => return Err(HipError::INVALID_VALUE),
             Place::Device(address) => {
-                let stream = self.streams().looking_stream(self.worker())?;
+                let found = self.worker().memory().find(wait.at);
+                let device = found.map_or_else(thread::device, |allocation| allocation.device);
+                let stream = self.streams().looking_stream(self.worker(), device)?;
                 let read = Port::fetch(self.worker(), &[(address, len)], stream)?;
                 read.into_iter().next().unwrap_or_default()
             }
@@ -71,6 +113,29 @@ impl Session {
         let mut value = [0; 8];
         value.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
         Ok(u64::from_le_bytes(value))
+    }
+}
+
+/// What a worker has said that it will tell.
+struct Told {
+    number: u64,
+    /// When the worker was last asked.
+    since: Instant,
+}
+
+impl Told {
+    /// Hears what has arrived; returns whether the worker has yet to tell, and may be relied on to do so.
+    fn is_to_come(&self, session: &Session) -> bool {
+        session.worker().hear();
+        session.streams().is_awaited(self.number) && self.since.elapsed() < ASK_AGAIN
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if let Ok(session) = process::session() {
+            session.streams().end_await(self.number);
+        }
     }
 }
 

@@ -66,6 +66,19 @@ impl Memory {
         }
     }
 
+    /// Returns the device of an allocation that has some of these bytes and whose device is not `but_for`.
+    pub(crate) fn device_within(
+        &self,
+        base: Ptr,
+        size_bytes: usize,
+        but_for: impl Fn(i32) -> bool,
+    ) -> Option<i32> {
+        let end = base.0.saturating_add(size_bytes);
+        let others = self.by_base.range(..end).rev().map(|(_, allocation)| allocation);
+        let mut overlapping = others.take_while(|other| other.base.0 + other.size_bytes > base.0);
+        overlapping.find(|other| !but_for(other.device)).map(|other| other.device)
+    }
+
     /// Returns whether memory of a device was ever allocated.
     pub(crate) fn was_used(&self, device: i32) -> bool {
         self.used.contains(&device)

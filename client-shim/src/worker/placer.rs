@@ -1,21 +1,15 @@
-//! Places memory on the worker's device, within a lease, without waiting.
-//!
-//! The account of the lease has to change in the order in which the requests leave: whoever does either does both, with the
-//! placer locked. The rule by which it changes is [`Lease`]'s, which the worker applies as well.
+//! Chooses addresses on a worker's device, within a lease. The rule by which the account of the lease changes is [`Lease`]'s, which the
+//! worker applies as well.
 
 use std::ops::Range;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use hipr_abi::{hipMemoryTypeDevice, hipMemoryTypeHost, hipMemoryTypeManaged};
-use hipr_proto::op::{self, MemLeaseReply, MemShareReply};
-use hipr_proto::{Features, HipError, HipResult, Lease, Op};
+use hipr_proto::op::MemLeaseReply;
+use hipr_proto::{HipError, Lease, PLACE_PAGE_BYTES};
 
-use super::map::Source;
-use super::shared::{Part, Shared};
+use super::shared::Shared;
 use super::told::ToldMemory;
-use super::{Worker, lock};
-use crate::thread;
 
 /// The device whose memory is placed: the one that is current when a session opens.
 pub(super) const DEVICE: i32 = 0;
@@ -32,7 +26,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn number(self) -> u32 {
+    /// Returns the kind's number on the wire.
+    pub(super) fn number(self) -> u32 {
         let number = match self {
             Self::Device => hipMemoryTypeDevice,
             Self::Host => hipMemoryTypeHost,
@@ -44,50 +39,68 @@ impl Kind {
 
 /// Chooses addresses in a window, upwards, and starts again from its beginning only at its end, so that a freed address stays invalid
 /// as long as possible.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Placer {
-    lease: Lease,
+    pub(super) lease: Lease,
     /// An address behind which nothing was placed yet, in this round through the window.
     next: u64,
     /// Whether the first lease has been read.
-    is_open: bool,
+    pub(super) is_open: bool,
     /// Whether the worker has no window for this session.
     has_no_window: bool,
     /// What is placed in memory that the worker maps as well.
-    shared: Shared,
+    pub(super) shared: Shared,
     /// Number of resets.
-    resets: u64,
+    pub(super) resets: u64,
+    /// Which part of the window is used, and how many parts there are: each worker's link has one, so that no address means two.
+    part: (u64, u64),
     /// What was told of free memory.
     pub(super) told: ToldMemory,
 }
 
 /// What a worker needs to place memory: the placer, and the right to ask for more.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Places {
     pub(super) placer: Mutex<Placer>,
     /// Held while more is asked for. One thread asks at a time, so that what it misses is what the worker's account misses: nothing is on
     /// its way that another has asked for.
-    asking: Mutex<()>,
+    pub(super) asking: Mutex<()>,
     /// Held while free memory is asked for.
     pub(super) asking_info: Mutex<()>,
 }
 
-/// Whether memory is to be one that worker and process both map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sharing {
-    No,
-    Wanted,
+impl Places {
+    /// Returns those of a worker, the one with this number of so many.
+    pub(super) fn new(number: usize, workers: usize) -> Self {
+        let placer = Placer { part: (number as u64, workers as u64), ..Placer::default() };
+        Self { placer: Mutex::new(placer), asking: Mutex::default(), asking_info: Mutex::default() }
+    }
 }
 
 /// Where memory is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     /// At this address.
     At(u64),
     /// Nowhere before the lease has so many bytes more, and one allocation.
     Missing(u64),
     /// Nowhere: the window has no room for it.
     Nowhere,
+}
+
+impl Default for Placer {
+    fn default() -> Self {
+        Self {
+            lease: Lease::default(),
+            next: 0,
+            is_open: false,
+            has_no_window: false,
+            shared: Shared::default(),
+            resets: 0,
+            part: (0, 1),
+            told: ToldMemory::default(),
+        }
+    }
 }
 
 impl Placer {
@@ -97,7 +110,7 @@ impl Placer {
     }
 
     /// Places `size` bytes.
-    fn place(&mut self, size: u64) -> Place {
+    pub(super) fn place(&mut self, size: u64) -> Place {
         let missing = Place::Missing(size.saturating_sub(self.lease.bytes()).max(1));
         if self.has_no_window {
             return Place::Nowhere;
@@ -105,8 +118,12 @@ impl Placer {
         if self.lease.window().is_empty() {
             return missing;
         }
-        let gap = self.lease.gap(self.next, size).or_else(|| self.lease.gap(0, size));
-        match gap.map(|base| (base, self.lease.place(base, size))) {
+        let own = self.own_part();
+        let gap = |from: u64| {
+            let base = self.lease.gap(from.max(own.start), size)?;
+            (base.saturating_add(size) <= own.end).then_some(base)
+        };
+        match gap(self.next).or_else(|| gap(0)).map(|base| (base, self.lease.place(base, size))) {
             Some((base, Ok(()))) => {
                 self.next = base + size;
                 Place::At(base)
@@ -117,7 +134,7 @@ impl Placer {
     }
 
     /// Adds what the worker has granted before a number of resets. A window that cannot be one is none.
-    fn grant(&mut self, reply: &MemLeaseReply, resets: u64) {
+    pub(super) fn grant(&mut self, reply: &MemLeaseReply, resets: u64) {
         if resets != self.resets {
             return;
         }
@@ -131,8 +148,34 @@ impl Placer {
         self.lease.grant(window, reply.added_bytes, reply.added_allocations);
     }
 
+    /// Returns the part of the window in which addresses are chosen.
+    fn own_part(&self) -> Range<u64> {
+        let (window, (number, parts)) = (self.lease.window(), self.part);
+        if parts == 1 {
+            return window;
+        }
+        let part_bytes = (window.end - window.start) / parts / PLACE_PAGE_BYTES * PLACE_PAGE_BYTES;
+        let start = window.start + number * part_bytes;
+        start..start + part_bytes
+    }
+
+    /// Places `size` bytes at an address.
+    pub(super) fn place_there(&mut self, base: u64, size: u64) -> Place {
+        if self.has_no_window {
+            return Place::Nowhere;
+        }
+        if self.lease.window().is_empty() {
+            return Place::Missing(size);
+        }
+        match self.lease.place(base, size) {
+            Ok(()) => Place::At(base),
+            Err(HipError::OUT_OF_MEMORY) => Place::Missing(size.saturating_sub(self.lease.bytes()).max(1)),
+            Err(_) => Place::Nowhere,
+        }
+    }
+
     /// Takes at most so many bytes and allocations out of the lease; returns how much it took.
-    fn spare(&mut self, bytes: u64, allocations: u64) -> (u64, u64) {
+    pub(super) fn spare(&mut self, bytes: u64, allocations: u64) -> (u64, u64) {
         let spared = (bytes.min(self.lease.bytes()), allocations.min(self.lease.allocations()));
         // There is so much.
         let _ = self.lease.give_back(spared.0, spared.1);
@@ -140,13 +183,13 @@ impl Placer {
     }
 
     /// Takes back what was placed at an address last, of which nobody was told.
-    fn undo(&mut self, device_ptr: u64) {
+    pub(super) fn undo(&mut self, device_ptr: u64) {
         self.lease.free(device_ptr);
         self.next = device_ptr;
     }
 
     /// Frees memory.
-    fn free(&mut self, device_ptr: u64) {
+    pub(super) fn free(&mut self, device_ptr: u64) {
         self.lease.free(device_ptr);
         self.shared.free(device_ptr);
     }
@@ -158,7 +201,7 @@ impl Placer {
     }
 
     /// Ends the lease. Addresses go on rising.
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.lease.end();
         self.shared = Shared::default();
         self.told.forget();
@@ -166,249 +209,9 @@ impl Placer {
     }
 }
 
-impl Worker {
-    fn can_place(&self) -> bool {
-        self.features().contains(Features::PLACES)
-    }
-
-    /// Reads the first lease, which came with the first flight.
-    fn open(&self, placer: &mut Placer) {
-        if !std::mem::replace(&mut placer.is_open, true) {
-            match self.connection.first_lease() {
-                Some(Ok(reply)) => placer.grant(&reply, placer.resets),
-                Some(Err(error)) => tracing::debug!("no lease with the first flight: {error}"),
-                None => {}
-            }
-        }
-    }
-
-    /// Allocates memory of the current device; returns its address. While the lease lasts nothing is waited for.
-    ///
-    /// # Errors
-    /// `hipErrorOutOfMemory`, or another error that the worker answers when the lease does not last; a lost connection.
-    pub(crate) fn allocate(&self, kind: Kind, size: u64, flags: u32) -> HipResult<u64> {
-        match self.place(kind, size, flags)? {
-            Some(device_ptr) => Ok(device_ptr),
-            None => self.allocate_there(kind, size, flags),
-        }
-    }
-
-    /// Allocates memory of the current device at an address that the worker chooses; waits.
-    fn allocate_there(&self, kind: Kind, size: u64, flags: u32) -> HipResult<u64> {
-        Ok(match kind {
-            Kind::Device => self.ask(&op::Malloc { size, flags })?.device_ptr,
-            Kind::Host => self.ask(&op::MallocHost { size, flags })?.device_ptr,
-            Kind::Managed => self.ask(&op::MallocManaged { size, flags })?.device_ptr,
-        })
-    }
-
-    /// Allocates memory of the current device at an address that is chosen here; returns the address, or `None` where the worker
-    /// has to choose one. While the lease lasts nothing is waited for.
-    ///
-    /// # Errors
-    /// `hipErrorOutOfMemory`, or another error that the worker answers when the lease does not last; a lost connection.
-    pub(crate) fn place(&self, kind: Kind, size: u64, flags: u32) -> HipResult<Option<u64>> {
-        Ok(self.place_with(kind, size, flags, Sharing::No)?.map(|(device_ptr, _)| device_ptr))
-    }
-
-    /// Allocates host memory of the current device, of whole pages; returns its address there, and what this process has to map for it. While
-    /// the lease lasts nothing is waited for, but the first time for memory that both sides map.
-    ///
-    /// # Errors
-    /// As [`allocate`](Self::allocate).
-    pub(crate) fn allocate_host(&self, kind: Kind, size: u64, flags: u32) -> HipResult<(u64, Source)> {
-        match self.place_with(kind, size, flags, Sharing::Wanted)? {
-            Some(placed) => Ok(placed),
-            None => Ok((self.allocate_there(kind, size, flags)?, Source::New)),
-        }
-    }
-
-    fn place_with(
-        &self,
-        kind: Kind,
-        size: u64,
-        flags: u32,
-        sharing: Sharing,
-    ) -> HipResult<Option<(u64, Source)>> {
-        if !self.can_place() {
-            return Ok(None);
-        }
-        if self.there(thread::device()) != DEVICE {
-            self.make_room(size)?;
-            return Ok(None);
-        }
-        let shares = sharing == Sharing::Wanted && self.features().contains(Features::SHARED);
-        let mut asking = None;
-        loop {
-            let mut placer = lock(&self.places.placer);
-            self.open(&mut placer);
-            match placer.place(size) {
-                Place::At(device_ptr) => match placer.shared.at(device_ptr, size, shares) {
-                    Part::None => {
-                        // What the lease has is there.
-                        self.put(&op::MallocAt { device_ptr, size, kind: kind.number(), flags })?;
-                        return Ok(Some((device_ptr, Source::New)));
-                    }
-                    Part::Of(file) => {
-                        placer.shared.add(device_ptr, size);
-                        let offset = device_ptr - placer.lease.window().start;
-                        self.tell(&op::MallocShared { device_ptr, size, kind: kind.number(), flags })?;
-                        return Ok(Some((device_ptr, Source::Shared(file, offset))));
-                    }
-                    Part::Unknown => {
-                        placer.undo(device_ptr);
-                        if asking.is_none() {
-                            drop(placer);
-                            asking = Some(lock(&self.places.asking));
-                            continue;
-                        }
-                        let (resets, frees) = (placer.resets, placer.shared.frees);
-                        let window = placer.lease.window();
-                        let asked = self.connection.start(&op::MemShare {}, self.extra())?;
-                        drop(placer);
-                        let reply = self.connection.finish(asked).map_err(HipError::from);
-                        let file = reply.map(|reply| self.take_file(&reply, &window));
-                        let mut placer = lock(&self.places.placer);
-                        if placer.resets == resets {
-                            placer.shared.learn(file, frees);
-                        }
-                    }
-                },
-                Place::Missing(_) if asking.is_none() => {
-                    drop(placer);
-                    asking = Some(lock(&self.places.asking));
-                }
-                Place::Missing(want_bytes) => {
-                    let resets = placer.resets;
-                    let asked = self.connection.start(&op::MemLease { want_bytes }, self.extra())?;
-                    drop(placer);
-                    let reply = self.connection.finish(asked)?;
-                    if reply.window_bytes > 0
-                        && (reply.added_bytes < want_bytes || reply.added_allocations == 0)
-                    {
-                        return Err(HipError::OUT_OF_MEMORY);
-                    }
-                    lock(&self.places.placer).grant(&reply, resets);
-                }
-                Place::Nowhere => {
-                    drop(placer);
-                    self.make_room(size)?;
-                    return Ok(None);
-                }
-            }
-        }
-    }
-
-    /// Returns the file that the worker has passed with a reply; `None` if it has passed none that can be used.
-    fn take_file(&self, reply: &MemShareReply, window: &Range<u64>) -> Option<Arc<OwnedFd>> {
-        let file_bytes = window.end - window.start;
-        if reply.is_passed == 0 || reply.file_bytes != file_bytes {
-            return None;
-        }
-        match self.connection.take_file(file_bytes) {
-            Ok(file) => Some(Arc::new(file)),
-            Err(why) => {
-                tracing::warn!("pinned and managed memory is copied between program and worker: {why}");
-                None
-            }
-        }
-    }
-
-    /// Gives as much of the lease back as a request will need that has to find `size` bytes elsewhere, so that it finds what it would
-    /// find without a lease.
-    ///
-    /// # Errors
-    /// A lost connection.
-    pub(crate) fn make_room(&self, size: u64) -> HipResult<()> {
-        if !self.can_place() {
-            return Ok(());
-        }
-        self.give_back((size, 1), 0)
-    }
-
-    /// Gives back all of the lease that is not used, which the worker has asked for.
-    ///
-    /// # Errors
-    /// A lost connection.
-    pub(crate) fn answer_recall(&self, recall: u64) -> HipResult<()> {
-        self.give_back((u64::MAX, u64::MAX), recall)?;
-        Ok(self.connection.flush()?)
-    }
-
-    /// Gives at most so many bytes and allocations of the lease back. A recall (not 0) is answered even if there are none.
-    fn give_back(&self, (bytes, allocations): (u64, u64), recall: u64) -> HipResult<()> {
-        let mut placer = lock(&self.places.placer);
-        self.open(&mut placer);
-        match placer.spare(bytes, allocations) {
-            (0, 0) if recall == 0 => Ok(()),
-            (bytes, allocations) => self.tell(&op::MemReturn { bytes, allocations, recall }),
-        }
-    }
-
-    /// Frees memory with a request that is not waited for. Memory that comes back to the lease is known to be there, so that this cannot fail.
-    ///
-    /// # Errors
-    /// A lost connection.
-    pub(super) fn free<O: Op>(&self, device_ptr: u64, request: &O) -> HipResult<()> {
-        if !self.can_place() {
-            return self.tell(request);
-        }
-        let mut placer = lock(&self.places.placer);
-        let comes_back = placer.lease.comes_back(device_ptr);
-        if !comes_back {
-            // The account does not say what becomes of it.
-            placer.told.forget();
-        }
-        placer.free(device_ptr);
-        if comes_back { self.put(request) } else { self.tell(request) }
-    }
-
-    /// Changes the account of the lease by memory that does not come back, and sends the request that makes the worker change its own.
-    ///
-    /// # Errors
-    /// As `send`.
-    pub(super) fn accounted<R>(
-        &self,
-        change: impl FnOnce(&mut Placer),
-        send: impl FnOnce() -> HipResult<R>,
-    ) -> HipResult<R> {
-        if !self.can_place() {
-            return send();
-        }
-        let mut placer = lock(&self.places.placer);
-        change(&mut placer);
-        placer.told.forget();
-        send()
-    }
-
-    /// Asks for an IPC handle of memory, which may then be in use after it was freed.
-    ///
-    /// # Errors
-    /// What the worker answers, or a lost connection.
-    pub(crate) fn lend(&self, device_ptr: u64) -> HipResult<op::IpcGetMemHandleReply> {
-        self.accounted(|placer| placer.lease.lend(device_ptr), || Ok(()))?;
-        self.ask(&op::IpcGetMemHandle { device_ptr })
-    }
-
-    /// Releases everything that the session has on the device.
-    ///
-    /// # Errors
-    /// What the worker answers, or a lost connection.
-    pub(crate) fn reset(&self) -> HipResult<()> {
-        if !self.can_place() {
-            return self.destroy_all(&op::DeviceReset {});
-        }
-        let mut placer = lock(&self.places.placer);
-        self.open(&mut placer);
-        placer.end();
-        self.destroy_all(&op::DeviceReset {})
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use hipr_proto::PLACE_PAGE_BYTES;
-
+    use super::super::lock;
     use super::*;
 
     const PAGE: u64 = PLACE_PAGE_BYTES;
@@ -439,6 +242,20 @@ mod tests {
         assert_eq!(placer.place(10), at(5));
         assert_eq!(placer.place(2 * PAGE), Place::Missing(2 * PAGE - 980));
         assert_eq!(placer.place(3 * PAGE), Place::Nowhere);
+    }
+
+    #[test]
+    fn each_worker_has_a_part_of_the_addresses() {
+        for (number, first) in [(0, 8), (1, 11), (2, 14)] {
+            let places = Places::new(number, 3);
+            let mut placer = lock(&places.placer);
+            placer.grant(&granted(10 * PAGE, 4 * PAGE), 0);
+            assert_eq!(placer.place(10), Place::At(first * PAGE));
+            assert_eq!(placer.place(2 * PAGE), Place::Nowhere, "one page is left");
+            assert_eq!(placer.place_there(16 * PAGE, 10), Place::At(16 * PAGE), "that of nobody");
+            assert_eq!(placer.place_there(16 * PAGE, 10), Place::Nowhere);
+            assert_eq!(placer.place_there(100 * PAGE, 10), Place::Nowhere, "not in the window");
+        }
     }
 
     #[test]

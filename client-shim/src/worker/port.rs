@@ -113,16 +113,26 @@ pub trait Port: HostMemory + WrittenPages {
     /// Removes the device allocation that begins at an address.
     fn forget_allocation(&self, ptr: Ptr);
 
+    /// Returns whether the devices of the program are of several workers.
+    fn has_several_workers(&self) -> bool {
+        false
+    }
+    /// Returns the number of a device's worker.
+    fn worker_of(&self, _device: i32) -> usize {
+        0
+    }
+
     /// Returns the program's memory at an address, the source of a copy.
     fn host_bytes(&self, at: Ptr, len: usize) -> Cow<'_, [u8]>;
     /// Copies within the program's memory.
     fn copy_host(&self, copy: &MemoryCopy);
 
-    /// Allocates device memory for registered host memory; returns its address.
+    /// Allocates memory of a device for host memory at `host`; returns its address, which is that one if the device's worker can have
+    /// memory there.
     ///
     /// # Errors
     /// What the worker answers.
-    fn allocate(&self, len: usize) -> HipResult<u64>;
+    fn allocate(&self, device: i32, host: Ptr, len: usize) -> HipResult<u64>;
     /// Creates an event of a device, without timing.
     ///
     /// # Errors

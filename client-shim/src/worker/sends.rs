@@ -6,17 +6,18 @@ use std::ops::Range;
 use hipr_abi::{
     hipEventDisableTiming, hipMemAttachGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking,
 };
-use hipr_client::{Download, Extra, Rows, UPLOAD_MIN_BYTES, Upload};
+use hipr_client::{Connection, Download, Extra, Rows, UPLOAD_MIN_BYTES, Upload};
 use hipr_proto::op::{self, LaunchKernel, PACKED_MIN_BYTES, kind};
 use hipr_proto::{Features, HipError, HipResult, Op};
 
+use super::links::Link;
 use super::memory::Allocation;
 use super::placer::Kind;
 use super::port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, Writes, WrittenPages};
 use super::{Worker, lock};
 use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use crate::convert::{Event, Ptr};
-use crate::stream::order::on_wire;
+use crate::stream::order::{PER_THREAD, on_wire};
 use crate::thread;
 
 /// Passes `$with` the request for a transfer: its layout depends on the copy's shape, its name on whether the caller waits.
@@ -106,7 +107,17 @@ impl Worker {
     pub(crate) fn on<'a>(&self, stream: u64) -> (u64, Extra<'a>) {
         let (handle, device) = on_wire(stream);
         let device = device.unwrap_or_else(thread::device);
-        (handle, Extra { device: Some(self.there(device)), ..Extra::default() })
+        (handle, Extra { device: Some(device), ..Extra::default() })
+    }
+
+    /// Returns the link to the worker of a stream, the stream's handle there, and the device that has to be current for it there.
+    fn link_on(&self, stream: u64) -> (&Link, u64, Option<i32>) {
+        let (handle, extra) = self.on(stream);
+        let device = extra.device.unwrap_or(0);
+        let links = self.links();
+        let link = if handle > PER_THREAD { links.of_handle(handle) } else { links.of_device(device) };
+        let is_there = std::ptr::eq(link, links.of_device(device));
+        (link, link.unmarked(handle), is_there.then(|| self.there(device)))
     }
 
     /// Asks about a stream, as [`ask`](Self::ask) does.
@@ -115,7 +126,7 @@ impl Worker {
     /// What the worker answers, or a lost connection.
     pub(crate) fn ask_on<O: Op>(&self, stream: u64, op: impl FnOnce(u64) -> O) -> HipResult<O::Reply> {
         let (stream, extra) = self.on(stream);
-        Ok(self.connection().ask_with(&op(stream), extra)?)
+        Ok(self.links().ask_with(&op(stream), extra)?)
     }
 
     /// Sends work of a stream, as [`put`](Self::put) does.
@@ -125,7 +136,7 @@ impl Worker {
     #[inline]
     fn put_on<O: Op>(&self, stream: u64, op: impl FnOnce(u64) -> O) -> HipResult<()> {
         let (stream, extra) = self.on(stream);
-        Ok(self.connection().tell_with(&op(stream), Extra { is_noted: true, ..extra })?)
+        Ok(self.links().tell_with(&op(stream), Extra { is_noted: true, ..extra })?)
     }
 
     /// Copies consecutive bytes to the device by name or packed, where that pays; returns false, and has done nothing, if it does not.
@@ -135,10 +146,10 @@ impl Worker {
             return Ok(false);
         }
         let &Transfer { to: dst, is_blocking: waits, .. } = transfer;
-        let (stream, Extra { device, .. }) = self.on(transfer.stream);
+        let (link, stream, device) = self.link_on(transfer.stream);
         let upload = Upload { dst, stream, waits, device };
-        let is_named = bytes.len() >= UPLOAD_MIN_BYTES && self.connection().upload(&upload, bytes)?;
-        Ok(is_named || self.connection().upload_packed(&upload, bytes, false, true)?)
+        let is_named = bytes.len() >= UPLOAD_MIN_BYTES && link.connection.upload(&upload, bytes)?;
+        Ok(is_named || link.connection.upload_packed(&upload, bytes, false, true)?)
     }
 
     /// Copies consecutive bytes to the program packed, where that pays; returns false, and has done nothing, if it does not.
@@ -151,11 +162,11 @@ impl Worker {
         {
             return Ok(false);
         }
-        let (stream, Extra { device, .. }) = self.on(transfer.stream);
+        let (link, stream, device) = self.link_on(transfer.stream);
         let download = Download { src: transfer.from, stream, device };
         // SAFETY: host memory that the caller names as the destination of this copy.
         let into = unsafe { dst.at.host_bytes_mut(size.width) };
-        Ok(self.connection().download_packed(&download, into)?)
+        Ok(link.connection.download_packed(&download, into)?)
     }
 
     /// Frees memory on the worker.
@@ -187,7 +198,8 @@ impl HostMemory for Worker {
 
 impl WrittenPages for Worker {
     fn track(&self, at: Ptr, len: usize, is_own: bool) -> Option<Range<usize>> {
-        self.written.track(at, len, is_own)
+        // Each worker's copy is compared with what was written since that worker was told, and notes are of the last time.
+        if self.links().are_several() { None } else { self.written.track(at, len, is_own) }
     }
 
     fn untrack(&self, range: Range<usize>) {
@@ -212,6 +224,14 @@ impl Port for Worker {
         self.memory().remove(ptr);
     }
 
+    fn has_several_workers(&self) -> bool {
+        self.links().are_several()
+    }
+
+    fn worker_of(&self, device: i32) -> usize {
+        self.links().of_device(device).number()
+    }
+
     fn host_bytes(&self, at: Ptr, len: usize) -> Cow<'_, [u8]> {
         // SAFETY: host memory that the caller names as the source of a copy; it may not change before the copy returns, and we are
         // done with it then.
@@ -230,13 +250,18 @@ impl Port for Worker {
         }
     }
 
-    fn allocate(&self, len: usize) -> HipResult<u64> {
+    fn allocate(&self, device: i32, host: Ptr, len: usize) -> HipResult<u64> {
         // All devices may be told of it, and each reaches its own memory only.
         let (kind, flags) = match self.device_count()? {
             ..=1 => (Kind::Device, 0),
             _ => (Kind::Managed, hipMemAttachGlobal),
         };
-        Worker::allocate(self, kind, len as u64, flags)
+        thread::with_device(device, || {
+            if self.links().are_several() && self.place_at(kind, host.wire(), len as u64, flags)? {
+                return Ok(host.wire());
+            }
+            Worker::allocate(self, kind, len as u64, flags)
+        })
     }
 
     fn create_event(&self, device: i32) -> HipResult<Event> {
@@ -250,7 +275,7 @@ impl Port for Worker {
     }
 
     fn fetch(&self, ranges: &[(u64, usize)], stream: u64) -> HipResult<Vec<Vec<u8>>> {
-        let (stream, _) = on_wire(stream);
+        let (link, stream, _) = self.link_on(stream);
         let mut copies: Vec<Vec<u8>> = ranges.iter().map(|(_, len)| vec![0; *len]).collect();
         let reads: Vec<_> = ranges
             .iter()
@@ -262,7 +287,7 @@ impl Port for Worker {
             })
             .collect();
         // SAFETY: the copies are ours during the call.
-        unsafe { self.connection().read_all(&reads) }?;
+        unsafe { link.connection.read_all(&reads) }?;
         Ok(copies)
     }
 
@@ -271,57 +296,57 @@ impl Port for Worker {
     }
 
     fn changes(&self, ranges: &[op::MemChanges]) -> HipResult<Vec<ChangesAnswer>> {
-        Ok(self.connection().ask_all_tails(ranges, None)?)
+        Ok(self.links().ask_changes(ranges, Extra::default())?)
     }
 
     fn can_ask_behind(&self, copy: &Transfer) -> bool {
-        !self.connection().packs_reads(copy.copy.size.width)
+        !self.link_on(copy.stream).0.connection.packs_reads(copy.copy.size.width)
     }
 
     fn ask(&self, question: u64, ahead: Ahead<'_>, ranges: &[op::MemChanges]) -> HipResult<()> {
-        let (connection, extra) = (self.connection(), self.extra());
+        let (links, extra) = (self.links(), self.extra());
         let wait = match ahead {
             Ahead::Nothing => None,
             Ahead::Wait(wait) => Some(wait),
             Ahead::Copy(transfer) => {
                 let (rows, (_, extra)) = (rows_of(transfer)?, self.on(transfer.stream));
-                // SAFETY: host memory that the caller names as the destination of this copy, until it has taken the answers.
-                let flight = request!(transfer, |request| unsafe {
-                    connection.start_read(request, extra, rows, ranges)
+                let begun = request!(transfer, |request| {
+                    // SAFETY: host memory that the caller names as the destination of this copy, until it has taken the answers.
+                    unsafe { links.start_read(request, extra, rows, ranges) }
                 })?;
-                lock(&self.questions).insert(question, flight);
+                lock(&self.questions).insert(question, begun);
                 return Ok(());
             }
         };
         let flight = match wait {
-            None => connection.start_all(None::<(&op::Ping, _)>, ranges),
+            None => links.start_changes(ranges, extra),
             Some(Wait::Device(device)) => {
-                let extra = Extra { device: Some(self.there(device)), ..extra };
-                connection.start_all(Some((&op::DeviceSynchronize {}, extra)), ranges)
+                let extra = Extra { device: Some(device), ..extra };
+                links.start_all(&op::DeviceSynchronize {}, extra, ranges)
             }
             Some(Wait::Stream(stream)) => {
                 let (stream, extra) = self.on(stream);
-                connection.start_all(Some((&op::StreamSynchronize { stream }, extra)), ranges)
+                links.start_all(&op::StreamSynchronize { stream }, extra, ranges)
             }
             Some(Wait::Event(event)) => {
                 let event = event.wire();
-                connection.start_all(Some((&op::EventSynchronize { event }, extra)), ranges)
+                links.start_all(&op::EventSynchronize { event }, extra, ranges)
             }
             Some(Wait::QueryStream(stream)) => {
                 let (stream, extra) = self.on(stream);
-                connection.start_all(Some((&op::StreamQuery { stream }, extra)), ranges)
+                links.start_all(&op::StreamQuery { stream }, extra, ranges)
             }
             Some(Wait::QueryEvent(event)) => {
                 let event = event.wire();
-                connection.start_all(Some((&op::EventQuery { event }, extra)), ranges)
+                links.start_all(&op::EventQuery { event }, extra, ranges)
             }
             Some(Wait::WatchStream(stream, number)) => {
                 let (stream, extra) = self.on(stream);
-                connection.start_all(Some((&op::StreamWatch { stream, number }, extra)), ranges)
+                links.start_all(&op::StreamWatch { stream, number }, extra, ranges)
             }
             Some(Wait::WatchEvent(event, number)) => {
                 let event = event.wire();
-                connection.start_all(Some((&op::EventWatch { event, number }, extra)), ranges)
+                links.start_all(&op::EventWatch { event, number }, extra, ranges)
             }
         }?;
         lock(&self.questions).insert(question, flight);
@@ -330,8 +355,7 @@ impl Port for Worker {
 
     fn answers(&self, question: u64) -> (HipResult<()>, Vec<ChangesAnswer>) {
         let flight = lock(&self.questions).remove(&question);
-        let landed =
-            flight.ok_or(HipError::UNKNOWN).and_then(|flight| Ok(self.connection().finish_all(flight)?));
+        let landed = flight.ok_or(HipError::UNKNOWN).and_then(|flight| Ok(self.links().finish(flight)?));
         landed.unwrap_or_else(|error| (Err(error), Vec::new()))
     }
 
@@ -368,19 +392,21 @@ impl Port for Worker {
     }
 
     fn hear(&self) {
-        self.connection().hear_arrived();
+        self.links().connections().for_each(Connection::hear_arrived);
     }
 
     fn is_quiet(&self) -> bool {
-        !self.connection().may_owe_errors()
+        !self.links().connections().any(Connection::may_owe_errors)
     }
 
     fn ahead(&self) -> (u64, u64) {
-        self.connection().ahead()
+        let each = self.links().connections().map(Connection::ahead);
+        each.fold((0, 0), |(requests, bytes), (more, longer)| (requests + more, bytes + longer))
     }
 
     fn flush(&self) -> HipResult<()> {
-        Ok(self.connection().flush()?)
+        let flushed: Vec<_> = self.links().connections().map(Connection::flush).collect();
+        Ok(flushed.into_iter().collect::<Result<(), _>>()?)
     }
 
     fn wait_in_order(&self, wait: Wait) -> HipResult<()> {
@@ -402,7 +428,7 @@ impl Port for Worker {
         }
         let (rows, (_, extra)) = (rows_of(transfer)?, self.on(transfer.stream));
         // SAFETY: host memory that the caller names as the destination of this copy.
-        request!(transfer, |request| Ok(unsafe { self.connection().read_rows(request, extra, rows) }?))
+        request!(transfer, |request| Ok(unsafe { self.links().read_rows(request, extra, rows) }?))
     }
 
     fn launch(&self, kernel: &KernelLaunch, arguments: &Arguments, stream: u64) -> HipResult<()> {
@@ -428,13 +454,13 @@ impl Port for Worker {
         };
         tracing::trace!("launch {} {:?} x {:?}", function.name, config.grid, config.block);
         let extra = Extra { tail: &arguments.tail, is_noted: true, ..extra };
-        let connection = self.connection();
+        let links = self.links();
         if config.is_cooperative {
-            connection.call(&op::LaunchCooperativeKernel(request), extra)?;
+            links.call(&op::LaunchCooperativeKernel(request), extra)?;
         } else if request.is_timed() || config.ext_flags != 0 {
-            connection.call(&op::ModuleLaunchKernel(request), extra)?;
+            links.call(&op::ModuleLaunchKernel(request), extra)?;
         } else {
-            connection.call(&request, extra)?;
+            links.call(&request, extra)?;
         }
         Ok(())
     }
@@ -445,7 +471,7 @@ impl Port for Worker {
         }
         let (_, extra) = self.on(transfer.stream);
         let extra = Extra { inline, is_noted: true, ..extra };
-        request!(transfer, |request| Ok(self.connection().tell_with(request, extra)?))
+        request!(transfer, |request| Ok(self.links().tell_with(request, extra)?))
     }
 
     fn copy_peer(&self, copy: &op::MemcpyPeer) -> HipResult<()> {
@@ -456,20 +482,21 @@ impl Port for Worker {
 
     fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
         let (size, kind) = (bytes.len() as u64, kind::HOST_TO_DEVICE);
+        let (link, handle, device) = self.link_on(stream);
         let (stream, extra) = self.on(stream);
         let extra = Extra { inline: bytes, ..extra };
         if self.tells_changes() {
-            let upload = Upload { dst: to, stream, waits: false, device: extra.device };
+            let upload = Upload { dst: to, stream: handle, waits: false, device };
             if size >= PACKED_MIN_BYTES as u64
-                && self.connection().upload_packed(&upload, bytes, true, false)?
+                && link.connection.upload_packed(&upload, bytes, true, false)?
             {
                 return Ok(());
             }
             let request = op::MemPush { address: to, length: size, stream };
-            return Ok(self.connection().tell_with(&request, extra)?);
+            return Ok(self.links().tell_with(&request, extra)?);
         }
         let request = op::MemcpyAsync(op::Memcpy { dst: to, src: from.wire(), size, kind, stream });
-        Ok(self.connection().tell_with(&request, extra)?)
+        Ok(self.links().tell_with(&request, extra)?)
     }
 
     fn watch(&self, at: u64, len: usize) -> HipResult<()> {
@@ -503,6 +530,7 @@ impl Port for Worker {
     fn free_async(&self, ptr: Ptr, stream: u64) -> HipResult<()> {
         let device_ptr = ptr.wire();
         self.accounted(
+            self.link_on(stream).0,
             |placer| placer.free_async(device_ptr),
             || self.put_on(stream, |stream| op::FreeAsync { device_ptr, stream }),
         )

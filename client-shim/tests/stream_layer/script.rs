@@ -108,7 +108,7 @@ impl Port for Script {
         let _ = self.note(format!("copy {:?} to {:?} here", copy.src.at, copy.dst.at));
     }
 
-    fn allocate(&self, len: usize) -> HipResult<u64> {
+    fn allocate(&self, _device: i32, _host: Ptr, len: usize) -> HipResult<u64> {
         self.note(format!("allocate {len}")).map(|()| REMOTE)
     }
 

@@ -275,7 +275,7 @@ impl Inner {
     pub(super) fn lose(&self, reason: &str) {
         if self.lost.set(()).is_ok() {
             tracing::error!(
-                "lost the connection to the worker at {}: {reason}; every further HIP call fails",
+                "lost the connection to the worker at {}: {reason}; every further HIP call for its devices fails",
                 self.address
             );
         }

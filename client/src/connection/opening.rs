@@ -15,7 +15,7 @@ pub(super) enum Opening {
 
 impl Inner {
     /// Opens the session and offers features, in one flight; returns the features that the worker accepts.
-    pub(super) fn open_session(&self, offer: Option<Features>) -> Result<Features, Opening> {
+    pub(super) fn open_session(&self, offer: Option<Features>, part: u64) -> Result<Features, Opening> {
         if offer.is_some_and(|features| features.contains(Features::NOTIFICATIONS)) {
             self.replies.accept_notifications();
         }
@@ -26,7 +26,7 @@ impl Inner {
         let init = self.opening(&mut writer, &op::Init {})?;
         let offered = match offer {
             Some(features) => {
-                let request = op::Offer { features: features.bits(), reserved: 0 };
+                let request = op::Offer { features: features.bits(), part };
                 Some((features, self.opening(&mut writer, &request)?))
             }
             None => None,

@@ -58,6 +58,11 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// Returns whether contexts give memory addresses of one part of all: [`Context::keep_apart`]. The default is false.
+    fn can_keep_apart(&self) -> bool {
+        false
+    }
+
     /// Returns whether loading a module takes long and may be done on any thread, to which the context is then lent. The default is false.
     fn loads_apart(&self) -> bool {
         false
@@ -210,6 +215,10 @@ pub trait Context: Send {
 
     /// Returns free and total bytes of device memory (HIP API: hipMemGetInfo).
     fn mem_info(&self) -> HipResult<(u64, u64)>;
+
+    /// Gives all memory from now on addresses of the part `number` of `parts` of those that the context chooses itself. Only asked of a
+    /// device that [can](Device::can_keep_apart), before anything is allocated. The default does nothing.
+    fn keep_apart(&mut self, _number: u32, _parts: u32) {}
 
     /// Returns whether `device` can address the memory of `peer`. The default is false.
     fn can_access_peer(&self, _device: i32, _peer: i32) -> HipResult<bool> {

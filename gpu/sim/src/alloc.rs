@@ -21,7 +21,7 @@ use crate::budget::{Budget, Reservation, Reserved, Window};
 use crate::host_file::HostFile;
 use crate::name::Name;
 use crate::unused::Unused;
-use crate::windows::PLAIN_PAGES;
+use crate::windows::{APART_PAGES, PLAIN_PAGES};
 
 // What a client places has the layout of this device's own allocations.
 const _: () = assert!(PLACE_PAGE_BYTES == PAGE_BYTES);
@@ -111,6 +111,8 @@ pub(crate) struct Allocator {
     /// The device that is current.
     current: usize,
     window: Option<Window>,
+    /// The pages among which allocations are that no client places.
+    plain: Range<u64>,
     /// Where memory is that the client maps as well.
     file: Option<HostFile>,
     maps: Maps,
@@ -138,13 +140,22 @@ impl Allocator {
         let (live, mapped, taken) = Default::default();
         let homes: Vec<_> = budgets.into_iter().map(Home::new).collect();
         let maps = Maps::new(homes.len());
-        Self { homes, current: 0, window: None, file: None, maps, live, mapped, taken }
+        Self { homes, current: 0, window: None, plain: 0..PLAIN_PAGES, file: None, maps, live, mapped, taken }
     }
 
     /// Ends the use of this allocator; returns an empty one with the same window, whose memory no client maps.
     pub(crate) fn successor(&mut self) -> Self {
         let budgets = self.homes.iter().map(|home| Arc::clone(&home.budget)).collect();
-        Self { window: self.window.take(), current: self.current, ..Self::new(budgets) }
+        let plain = self.plain.clone();
+        Self { window: self.window.take(), plain, current: self.current, ..Self::new(budgets) }
+    }
+
+    /// Gives addresses of one of several parts from now on, and has the window that is the same on all devices.
+    pub(crate) fn keep_apart(&mut self, number: u32, parts: u32) {
+        let pages = APART_PAGES / u64::from(parts.max(1));
+        let start = u64::from(number) * pages;
+        self.plain = start..start + pages;
+        self.window = Some(self.budget().common_window());
     }
 
     /// Makes a device the one whose memory is allocated.
@@ -320,7 +331,9 @@ impl Allocator {
     /// Returns the first of `pages` free pages, preferably behind the last allocation.
     fn find_pages(&self, pages: u64) -> Option<u64> {
         let next = self.budget().next_place(pages);
-        self.gap(next, PLAIN_PAGES, pages).or_else(|| self.gap(0, next, pages))
+        let Range { start, end } = self.plain;
+        let next = start + next % (end - start);
+        self.gap(next, end, pages).or_else(|| self.gap(start, next, pages))
     }
 
     /// Returns the allocation that starts at `ptr`, to be shared.
@@ -562,6 +575,36 @@ mod tests {
         assert_eq!((allocator.budget().free_bytes(), allocator.budget().available_bytes()), (1000, 600));
         allocator.unreserve(u64::MAX);
         assert_eq!(allocator.budget().available_bytes(), 1000, "no more than there is");
+    }
+
+    #[test]
+    fn parts_of_addresses_are_apart_and_have_one_window() {
+        let budgets = || Budget::of_devices(1, 1 << 40);
+        let mut parts: Vec<_> = (0..3).map(|_| Allocator::new(budgets())).collect();
+        let mut bases = Vec::new();
+        for (number, part) in (0..).zip(&mut parts) {
+            part.keep_apart(number, 3);
+            let mut own: Vec<u64> =
+                (0..4).map(|_| part.allocate(PAGE_BYTES, Reach::Device).expect("memory").base()).collect();
+            assert!(
+                own.windows(2).all(|pair| pair[0] < pair[1]),
+                "a freed address stays invalid as long as possible"
+            );
+            bases.append(&mut own);
+        }
+        assert!(bases.windows(2).all(|pair| pair[0] < pair[1]), "{bases:x?}");
+        let windows: Vec<_> = parts.iter_mut().map(Allocator::window).collect();
+        assert!(windows.iter().all(|window| *window == windows[0] && !window.is_empty()));
+        assert!(bases.iter().all(|base| !windows[0].contains(base)));
+        let ptr = windows[0].start;
+        for part in &mut parts {
+            part.reserve(100).expect("there is so much");
+            assert_eq!(part.allocate_at(ptr, 100, Reach::Everywhere), Ok(()), "the same address for all");
+        }
+        let mut again = parts[1].successor();
+        assert_eq!(again.window(), windows[0]);
+        let base = again.allocate(1, Reach::Device).expect("memory").base();
+        assert!(bases[4] <= base && base < bases[8], "{base:x}");
     }
 
     #[test]

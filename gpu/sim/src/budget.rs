@@ -8,7 +8,7 @@ use hipr_device::Waker;
 use hipr_grid::lock;
 use hipr_proto::{HipError, HipResult};
 
-use crate::windows::{PLAIN_PAGES, Slot, Windows};
+use crate::windows::{APART_PAGES, PLAIN_PAGES, Slot, Windows};
 
 /// The memory of one device, and the addresses of all, which all contexts share.
 #[derive(Debug)]
@@ -150,7 +150,13 @@ impl Budget {
     /// Returns the window that nobody has and whose pages suit, if there is one.
     pub(crate) fn choose_window(self: &Arc<Self>, suits: impl Fn(&Range<u64>) -> bool) -> Option<Window> {
         let (slot, pages) = self.ledger().windows.choose(suits)?;
-        Some(Window { budget: Arc::clone(self), slot, pages })
+        Some(Window { budget: Arc::clone(self), slot: Some(slot), pages })
+    }
+
+    /// Returns the window of contexts whose clients have several devices like this one, each with a context of its own: it has the same
+    /// addresses for all of them. What one of them lends may be where another one has its own memory, and is not borrowed then.
+    pub(crate) fn common_window(self: &Arc<Self>) -> Window {
+        Window { budget: Arc::clone(self), slot: None, pages: APART_PAGES..PLAIN_PAGES }
     }
 
     /// Returns where to search for free pages: behind the last allocation of any context.
@@ -244,16 +250,19 @@ impl Drop for Reserved {
     }
 }
 
-/// A window of addresses that one context has, given back when dropped.
+/// A window of addresses, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Window {
     budget: Arc<Budget>,
-    slot: Slot,
+    /// Its number; `None` for the one that contexts have together.
+    slot: Option<Slot>,
     pub(crate) pages: Range<u64>,
 }
 
 impl Drop for Window {
     fn drop(&mut self) {
-        self.budget.ledger().windows.give_back(self.slot);
+        if let Some(slot) = self.slot {
+            self.budget.ledger().windows.give_back(slot);
+        }
     }
 }

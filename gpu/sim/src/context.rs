@@ -194,6 +194,10 @@ impl Context for SimContext {
         Ok(())
     }
 
+    fn keep_apart(&mut self, number: u32, parts: u32) {
+        lock(&self.shared.state).allocator.keep_apart(number, parts);
+    }
+
     /// All devices can address each other's memory.
     fn can_access_peer(&self, device: i32, peer: i32) -> HipResult<bool> {
         Ok(self.check_device(device)? != self.check_device(peer)?)

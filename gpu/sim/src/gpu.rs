@@ -158,6 +158,10 @@ impl Device for Gpu {
         true
     }
 
+    fn can_keep_apart(&self) -> bool {
+        true
+    }
+
     fn can_share(&self) -> bool {
         true
     }

@@ -7,6 +7,9 @@ use hipr_isa::map::{PAGE_BYTES, PAGES};
 /// The pages that are no windows: the lower half of all.
 pub(crate) const PLAIN_PAGES: u64 = PAGES / 2;
 
+/// The pages that contexts of the same client on several devices divide: the lower half of those. The upper half is their window.
+pub(crate) const APART_PAGES: u64 = PLAIN_PAGES / 2;
+
 const GIB_PAGES: u64 = (1 << 30) / PAGE_BYTES;
 
 /// The windows, large ones first: pages of each, and how many there are.

@@ -38,7 +38,8 @@ class _Used(NamedTuple):
 def use(worker: str | None = None) -> None:
     """Lets what this process imports from now on use a worker's GPUs, and likewise the programs that it starts.
 
-    ``worker`` is its address as for ``hipr run --worker``, also one with an invitation, which is turned into keys. Without it the worker
+    ``worker`` is its address as for ``hipr run --worker``, also one with an invitation, which is turned into keys, or several with commas
+    between them. Without it the worker
     is that of HIPR_WORKER; where that is not set, an emulated GPU is started, which lives as long as this process.
 
     Raises Error if HIP's library is loaded already, if the process uses another worker, or if the worker does not answer.

@@ -6,7 +6,7 @@ use super::{Handles, Opcode};
 use crate::wire::{Field, Wire, WireError};
 
 /// A request type. Every row of the table defines one.
-pub trait Op: Wire + Handles + fmt::Debug + PartialEq {
+pub trait Op: Wire + Handles + fmt::Debug + Copy + PartialEq {
     /// The operation's code.
     const OPCODE: Opcode;
 

@@ -162,7 +162,7 @@ impl Session {
     fn open(worker: Target) -> Self {
         let mut client = WireClient::open(worker.address);
         let features = Features::NAMES.bits();
-        client.call(&op::Offer { features, reserved: 0 }).expect("a worker that knows the extension");
+        client.call(&op::Offer { features, part: 0 }).expect("a worker that knows the extension");
         let stream = client.call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
         let event = client.call(&op::EventCreate { flags: INTERPROCESS }).expect("an event").event;
         let pool = op::MemPoolCreate { alloc_type: 1, location_type: 1, ..Wire::ZERO };

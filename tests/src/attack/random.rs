@@ -139,8 +139,8 @@ impl<'a> Session<'a> {
         let mut raw = Raw::connect(worker.address, PATIENCE);
         raw.push(Opcode::INIT, &[], 0);
         if choices.percent(50) {
-            let (features, reserved) = (u64::MAX, 0);
-            raw.push(Opcode::OFFER, &encoded(&op::Offer { features, reserved }), 0);
+            let (features, part) = (u64::MAX, 0);
+            raw.push(Opcode::OFFER, &encoded(&op::Offer { features, part }), 0);
         }
         let load = encoded(&op::ModuleLoadData { data_size: KERNELS.len() as u64 });
         raw.push(Opcode::MODULE_LOAD_DATA, &[&load, KERNELS].concat(), FLAG_HAS_INLINE_DATA);

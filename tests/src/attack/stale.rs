@@ -104,7 +104,7 @@ impl Hoard {
     fn open(worker: Target) -> Self {
         let mut gpu = Gpu::open(worker.address, KERNELS);
         let features = Features::MAPPINGS.bits();
-        gpu.wire().call(&op::Offer { features, reserved: 0 }).expect("a worker that knows the extension");
+        gpu.wire().call(&op::Offer { features, part: 0 }).expect("a worker that knows the extension");
         Self { gpu, places: Vec::new() }
     }
 

@@ -13,9 +13,25 @@ pub(super) fn offer(call: &mut Call<'_>, r: Offer) -> HipResult<Continuation> {
     if call.owned.features.is_some() {
         return Err(HipError::INVALID_VALUE);
     }
-    let accepted = Features::from_bits(r.features).intersection(ours).usable();
+    let mut accepted = Features::from_bits(r.features).intersection(ours).usable();
+    if accepted.contains(Features::APART) {
+        // The device is opened with the first request that needs it, which is a later one.
+        call.owned.part = part_of(r.part);
+        if call.owned.part.is_none() {
+            accepted = accepted.without(Features::APART);
+        }
+    }
     call.owned.features = Some(accepted);
     call.reply(OfferReply { features: accepted.bits() })
+}
+
+/// Maximum number of parts of addresses.
+const PARTS_MAX: u32 = 256;
+
+/// Returns the number of a part of addresses, and how many there are; `None` if that is no part.
+fn part_of(part: u64) -> Option<(u32, u32)> {
+    let (number, parts) = (part as u32, (part >> 32) as u32);
+    (number < parts && parts <= PARTS_MAX).then_some((number, parts))
 }
 
 /// Accepts a name for what the next request makes.

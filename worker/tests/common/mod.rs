@@ -121,7 +121,7 @@ impl Peer {
         let mut peer = Self::connect(address);
         peer.accept_notifications();
         peer.call(&Init {}).expect("a session");
-        let offer = Offer { features: features.bits(), reserved: 0 };
+        let offer = Offer { features: features.bits(), part: 0 };
         let accepted = peer.call(&offer).expect("an answer").features;
         (peer, Features::from_bits(accepted))
     }

@@ -184,6 +184,7 @@ fn host(function: HostFunction) -> String {
         HostFunction::Plain(function, data) => (function.map_or(0, |function| function as usize), data),
         HostFunction::Callback(function, _, data) => (function.map_or(0, |function| function as usize), data),
         HostFunction::Value(op) => (0, op.place().0),
+        HostFunction::Await(_) => (0, Ptr::NULL),
     };
     format!("function {function:#x}, data {data:?}")
 }

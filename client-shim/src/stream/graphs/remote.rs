@@ -33,6 +33,10 @@ impl Streams {
         recorder: u64,
         stream: u64,
     ) -> HipResult<Option<RemoteGraph>> {
+        if port.has_several_workers() {
+            // Its nodes may be of devices of different workers.
+            return Ok(None);
+        }
         let mut remote = RemoteGraph { parts: Vec::new() };
         for (goes, steps) in self.cut(port, exec)? {
             let mut part = None;
@@ -79,9 +83,9 @@ impl Streams {
     ) -> HipResult<RemotePart> {
         let arguments = {
             // As for a launch, so that what is sent of the memory fits the work that may be under way.
-            self.mirrors.announce();
+            self.mirror(stream).announce();
             let arguments = self.arguments(port, nodes(exec, steps.clone()), stream);
-            self.mirrors.retract();
+            self.mirror(stream).retract();
             arguments?
         };
         port.begin_capture(recorder)?;
@@ -135,7 +139,7 @@ impl Streams {
         stream: u64,
     ) -> HipResult<Arguments> {
         let mut arguments = kernel.arguments.clone();
-        self.mirrors.before_launch(port, stream, arguments.data())?;
+        self.mirror(stream).before_launch(port, stream, arguments.data())?;
         Ok(arguments)
     }
 

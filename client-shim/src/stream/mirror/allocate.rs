@@ -132,7 +132,8 @@ impl Mirrors {
         if removed.is_mapped {
             map::unmap(removed.info.host, pages(removed.info.len)?);
         }
-        removed.release.map_or(Ok(()), |release| worker.release(release))?;
+        let release = |(device, release)| thread::with_device(device, || worker.release(release));
+        removed.releases.into_iter().try_for_each(release)?;
         Ok(true)
     }
 }

@@ -61,13 +61,27 @@ pub(super) struct Question {
 /// All questions under way, in the order in which they were sent.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
+    /// The number of the last question.
     count: u64,
     open: VecDeque<Question>,
     /// What was told to questions whose callers have not taken it.
     told: HashMap<u64, HipResult<Told>>,
 }
 
+/// The number of the first question of a side.
+const SIDE_SHIFT: u32 = 48;
+
+/// Returns the number of the side that has asked a question.
+pub(super) fn side_of(question: u64) -> usize {
+    usize::try_from(question >> SIDE_SHIFT).unwrap_or(usize::MAX)
+}
+
 impl Questions {
+    /// Creates the list of a side, whose questions have numbers that no other side's have.
+    pub(super) fn of_side(number: usize) -> Self {
+        Self { count: (number as u64) << SIDE_SHIFT, ..Self::default() }
+    }
+
     /// Notes a question that is being sent; returns its number.
     pub(super) fn add(&mut self, ranges: Vec<Asked>) -> u64 {
         self.count += 1;

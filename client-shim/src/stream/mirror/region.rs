@@ -31,6 +31,8 @@ pub(super) struct Region {
     /// Address on the worker; None until it is needed.
     pub(super) remote: Option<u64>,
     pub(super) release: Option<Release>,
+    /// The device for which the worker has it.
+    pub(super) device: i32,
     /// Whether both sides map the same memory, so that there is nothing to bring together.
     pub(super) is_shared: bool,
     /// Whether this library mapped the region's pages, which then have to be unmapped.
@@ -57,6 +59,7 @@ impl Region {
             number: 0,
             remote,
             release,
+            device: info.device,
             is_shared: false,
             mapped,
             twin: None,
@@ -114,6 +117,8 @@ pub(super) struct Regions {
     pub(super) events: HashMap<i32, Event>,
     /// Stream on which changes are fetched; created when first needed.
     pub(super) pull_stream: Option<u64>,
+    /// A device of the worker.
+    pub(super) home: i32,
 }
 
 impl Regions {
@@ -133,16 +138,19 @@ impl Regions {
         region.contains(address).then_some((region, address - base))
     }
 
-    /// Returns the device address of a region, allocating it if it has none.
-    pub(super) fn remote(&mut self, port: &dyn Port, base: usize) -> HipResult<u64> {
+    /// Returns the device address of a region, allocating it for a device if it has none: at the host address if that can be.
+    pub(super) fn remote(&mut self, port: &dyn Port, base: usize, device: i32) -> HipResult<u64> {
         let region = self.by_host.get_mut(&base).ok_or(HipError::INVALID_VALUE)?;
         if let Some(remote) = region.remote {
             return Ok(remote);
         }
-        let remote = port.allocate(region.info.len)?;
+        let remote = port.allocate(device, region.info.host, region.info.len)?;
         region.remote = Some(remote);
         region.release = Some(Release::Device(remote));
-        self.by_remote.insert(remote, base);
+        region.device = device;
+        if remote != region.info.host.wire() {
+            self.by_remote.insert(remote, base);
+        }
         Ok(remote)
     }
 
@@ -174,7 +182,7 @@ impl Regions {
     pub(super) fn tell(&mut self, port: &dyn Port, address: u64, stream: u64) -> HipResult<Option<u64>> {
         let Some((region, offset)) = self.find(Ptr::from_wire(address)) else { return Ok(None) };
         let base = region.info.host.0;
-        let remote = self.remote(port, base)?;
+        let remote = self.remote(port, base, self.rule.device_of(stream))?;
         self.expose(port, base, stream)?;
         Ok(Some(remote + offset as u64))
     }
@@ -184,8 +192,9 @@ impl Regions {
         let hidden = |region: &Region| region.twin.is_none() && region.is_known_to_kernels();
         let bases: Vec<usize> =
             self.by_host.iter().filter(|(_, region)| hidden(region)).map(|(base, _)| *base).collect();
+        let device = self.rule.device_of(stream);
         for base in bases {
-            self.remote(port, base)?;
+            self.remote(port, base, device)?;
             self.expose(port, base, stream)?;
         }
         Ok(())
@@ -371,7 +380,7 @@ impl Regions {
         let stream = match self.pull_stream {
             Some(stream) => stream,
             // Of its own and not blocking, so that it waits for nothing but what was sent: the rest of what matters is done.
-            None => *self.pull_stream.insert(port.create_stream(0)?),
+            None => *self.pull_stream.insert(port.create_stream(self.home)?),
         };
         // What the twins have and the device does not would be taken for changes that the device made.
         self.order(port, stream)?;

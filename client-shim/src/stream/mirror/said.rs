@@ -129,7 +129,7 @@ impl Mirrors {
 
     /// Calls `body` with the origin of the memory at `ptr`, the number of bytes from there to its end, and what was said of it.
     fn with_said<R>(&self, ptr: Ptr, body: impl FnOnce(Origin, usize, &mut Said) -> R) -> Option<R> {
-        let mut regions = self.regions();
+        let mut regions = self.first().regions();
         let (region, offset) = regions.find(ptr)?;
         let base = region.info.host.0;
         let region = regions.by_host.get_mut(&base)?;

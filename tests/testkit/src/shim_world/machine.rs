@@ -677,7 +677,7 @@ impl Port for Machine {
         state.note(Event::Executed { item, reads, writes, by });
     }
 
-    fn allocate(&self, len: usize) -> HipResult<u64> {
+    fn allocate(&self, _device: i32, _host: Ptr, len: usize) -> HipResult<u64> {
         Ok(self.0.borrow_mut().allocate(len))
     }
 

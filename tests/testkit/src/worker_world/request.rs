@@ -174,7 +174,7 @@ impl Request {
             Self::Shutdown => fixed(&op::Shutdown {}),
             Self::Synchronize => fixed(&op::DeviceSynchronize {}),
             Self::ForeignStream => fixed(&op::StreamSynchronize { stream: 0xdead }),
-            Self::Offer => fixed(&op::Offer { features: OFFERED.bits(), reserved: 0 }),
+            Self::Offer => fixed(&op::Offer { features: OFFERED.bits(), part: 0 }),
             Self::Name(name) => fixed(&op::Name { name: *name }),
             Self::StreamCreate(flags) => fixed(&op::StreamCreate { flags: *flags, priority: 0 }),
             Self::GraphCreate => fixed(&op::GraphCreate { flags: 0 }),

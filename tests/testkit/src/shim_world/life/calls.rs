@@ -228,6 +228,8 @@ impl Life<'_> {
                     HostFunction::Plain(_, data) => (data.0, result),
                     HostFunction::Callback(_, _, data) => (data.0, Ok(())),
                     HostFunction::Value(op) => (op.place().0.0, result),
+                    // There is one worker, so that nobody has asked for it.
+                    HostFunction::Await(event) => (event.wire() as usize, result),
                 };
                 let mut state = self.machine.0.borrow_mut();
                 let expected =

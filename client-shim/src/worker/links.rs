@@ -1,0 +1,292 @@
+//! The links to the program's workers: one connection for each, and which of them a request goes to.
+//!
+//! The program sees the devices of all workers as one list, and everything in this crate has numbers of that list. Handles of different
+//! workers may be equal, so that here each has the number of its link in bits that no worker uses. What a worker is sent has its own
+//! numbers and handles: they are translated here and nowhere else.
+//!
+//! **The rule:** a request goes to the worker of the first handle in it that a worker has given or that names something there, otherwise
+//! to that of the device that has to be current for it, otherwise to the first one.
+
+use hipr_client::{AnswerWithTail, CallError, Connection, Extra, Flight, Rows};
+use hipr_proto::op::{Handles, MemChanges};
+use hipr_proto::{Features, HipResult, Op};
+
+use super::placer::Places;
+use super::visible::Visible;
+use crate::stream::order::PER_THREAD;
+
+/// The lowest bit of a link's number in a handle. Addresses of processes are below, also those of the names that clients choose until 2^33
+/// objects have been made.
+const LINK_SHIFT: u32 = 57;
+/// The bits of a link's number in a handle.
+const LINK_MASK: u64 = (LINKS_MAX as u64 - 1) << LINK_SHIFT;
+/// Maximum number of workers.
+pub(crate) const LINKS_MAX: usize = 16;
+
+/// The connection to one worker, and what is placed there.
+#[derive(Debug)]
+pub(crate) struct Link {
+    number: usize,
+    pub(crate) connection: Connection,
+    pub(super) places: Places,
+}
+
+impl Link {
+    pub(super) fn new(number: usize, connection: Connection, workers: usize) -> Self {
+        Self { number, connection, places: Places::new(number, workers) }
+    }
+
+    /// Returns the number of the link.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Returns a handle of the worker as this crate has it.
+    pub(crate) fn marked(&self, handle: u64) -> u64 {
+        // Streams that every device has by itself have the same handles everywhere.
+        if handle <= PER_THREAD { handle } else { handle | (self.number as u64) << LINK_SHIFT }
+    }
+
+    /// Returns a handle as the worker has it. One of another worker stays as it is, which this one refuses.
+    pub(crate) fn unmarked(&self, handle: u64) -> u64 {
+        if number_of(handle) == self.number { handle & !LINK_MASK } else { handle }
+    }
+
+    fn mark_all<R: Handles>(&self, mut reply: R) -> R {
+        if self.number > 0 {
+            reply.handles(|_, handle| *handle = self.marked(*handle));
+        }
+        reply
+    }
+}
+
+fn number_of(handle: u64) -> usize {
+    (handle >> LINK_SHIFT) as usize % LINKS_MAX
+}
+
+/// The links to all workers of the program, at least one.
+#[derive(Debug)]
+pub(crate) struct Links {
+    all: Box<[Link]>,
+    pub(super) visible: Visible,
+    features: Features,
+}
+
+impl Links {
+    /// Makes a list of connections, whose devices are seen as `visible` says.
+    pub(super) fn new(connections: Vec<Connection>, visible: Visible) -> Self {
+        let shared = connections.iter().map(Connection::features).reduce(Features::intersection);
+        let workers = connections.len();
+        let link = |(number, connection)| Link::new(number, connection, workers);
+        let all = connections.into_iter().enumerate().map(link).collect();
+        Self { all, visible, features: shared.unwrap_or_default() }
+    }
+
+    /// Returns the features that all workers have accepted.
+    pub(super) fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Returns all links.
+    pub(crate) fn all(&self) -> &[Link] {
+        &self.all
+    }
+
+    /// Returns the connections.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = &Connection> {
+        self.all.iter().map(|link| &link.connection)
+    }
+
+    /// Returns whether there are several workers.
+    #[inline]
+    pub(crate) fn are_several(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    fn at(&self, number: usize) -> &Link {
+        self.all.get(number).unwrap_or(&self.all[0])
+    }
+
+    /// Returns the link to the worker of a device; the first one for what is no device.
+    #[inline]
+    pub(crate) fn of_device(&self, device: i32) -> &Link {
+        if self.are_several() { self.at(self.visible.link(device)) } else { &self.all[0] }
+    }
+
+    /// Returns the link to the worker that has given a handle.
+    pub(crate) fn of_handle(&self, handle: u64) -> &Link {
+        if self.are_several() { self.at(number_of(handle)) } else { &self.all[0] }
+    }
+
+    /// Passes a request to `send` as its worker is to be sent it.
+    #[inline]
+    fn route<'a, O: Op, R>(
+        &self,
+        op: &O,
+        extra: Extra<'a>,
+        send: impl FnOnce(&Link, &O, Extra<'a>) -> R,
+    ) -> R {
+        match &*self.all {
+            [only] => send(
+                only,
+                op,
+                Extra { device: extra.device.map(|device| self.visible.there(device)), ..extra },
+            ),
+            _ => self.route_one(op, extra, send),
+        }
+    }
+
+    #[cold]
+    fn route_one<'a, O: Op, R>(
+        &self,
+        op: &O,
+        extra: Extra<'a>,
+        send: impl FnOnce(&Link, &O, Extra<'a>) -> R,
+    ) -> R {
+        let (mut there, mut first) = (*op, None);
+        there.handles(|_, handle| {
+            if *handle > PER_THREAD {
+                first.get_or_insert(*handle);
+            }
+        });
+        let link = match (first, extra.device) {
+            (Some(handle), _) => self.of_handle(handle),
+            (None, Some(device)) => self.of_device(device),
+            (None, None) => &self.all[0],
+        };
+        there.handles(|_, handle| *handle = link.unmarked(*handle));
+        // The current device of another worker is none of this one's.
+        let device = extra.device.filter(|device| self.visible.link(*device) == link.number);
+        send(link, &there, Extra { device: device.map(|device| self.visible.there(device)), ..extra })
+    }
+
+    /// Does what [`Connection::ask_with`] does.
+    pub(crate) fn ask_with<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<O::Reply, CallError> {
+        self.route(op, extra, |link, op, extra| Ok(link.mark_all(link.connection.ask_with(op, extra)?)))
+    }
+
+    /// Does what [`Connection::tell_with`] does.
+    #[inline]
+    pub(crate) fn tell_with<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<(), CallError> {
+        self.route(op, extra, |link, op, extra| link.connection.tell_with(op, extra))
+    }
+
+    /// Does what [`Connection::call`] does.
+    #[inline]
+    pub(crate) fn call<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<(), CallError> {
+        self.route(op, extra, |link, op, extra| link.connection.call(op, extra).map(drop))
+    }
+
+    /// Does what [`Connection::create`] does.
+    pub(crate) fn create<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<u64, CallError> {
+        self.route(op, extra, |link, op, extra| Ok(link.marked(link.connection.create(op, extra)?)))
+    }
+
+    /// Does what [`Connection::destroy_all`] does.
+    pub(crate) fn destroy_all<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<O::Reply, CallError> {
+        self.route(op, extra, |link, op, extra| link.connection.destroy_all(op, extra))
+    }
+
+    /// Does what [`Connection::free_name`] does.
+    pub(crate) fn free_name(&self, handle: u64) {
+        let link = self.of_handle(handle);
+        link.connection.free_name(link.unmarked(handle));
+    }
+
+    /// Does what [`Connection::read`] does.
+    pub(crate) fn read<O: Op>(
+        &self,
+        op: &O,
+        extra: Extra<'_>,
+        into: &mut [u8],
+    ) -> Result<O::Reply, CallError> {
+        self.route(op, extra, |link, op, extra| link.connection.read(op, extra, into))
+    }
+
+    /// Does what [`Connection::read_rows`] does.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn read_rows<O: Op>(
+        &self,
+        op: &O,
+        extra: Extra<'_>,
+        rows: Rows,
+    ) -> Result<O::Reply, CallError> {
+        // SAFETY: as the caller says.
+        self.route(op, extra, |link, op, extra| unsafe { link.connection.read_rows(op, extra, rows) })
+    }
+
+    /// Does what [`Connection::ask_all_tails`] does, with what the worker of one device or stream is asked.
+    pub(crate) fn ask_changes(
+        &self,
+        ranges: &[MemChanges],
+        extra: Extra<'_>,
+    ) -> Result<Vec<AnswerWithTail<MemChanges>>, CallError> {
+        let Some(first) = ranges.first() else { return Ok(Vec::new()) };
+        self.route(first, extra, |link, _, _| link.connection.ask_all_tails(&there(link, ranges), None))
+    }
+
+    /// Does what [`Connection::start_all`] does; returns the number of the link as well.
+    pub(crate) fn start_all<F: Op>(
+        &self,
+        first: &F,
+        extra: Extra<'_>,
+        ranges: &[MemChanges],
+    ) -> Result<Begun, CallError> {
+        self.route(first, extra, |link, first, extra| {
+            let flight = link.connection.start_all(Some((first, extra)), &there(link, ranges))?;
+            Ok(Begun { link: link.number, flight })
+        })
+    }
+
+    /// Does what [`start_all`](Self::start_all) does without a first request.
+    pub(crate) fn start_changes(&self, ranges: &[MemChanges], extra: Extra<'_>) -> Result<Begun, CallError> {
+        let Some(first) = ranges.first() else {
+            let flight = self.all[0].connection.start_all(None::<(&MemChanges, _)>, ranges)?;
+            return Ok(Begun { link: 0, flight });
+        };
+        self.route(first, extra, |link, _, _| {
+            let flight = link.connection.start_all(None::<(&MemChanges, _)>, &there(link, ranges))?;
+            Ok(Begun { link: link.number, flight })
+        })
+    }
+
+    /// Does what [`Connection::start_read`] does; returns the number of the link as well.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn start_read<F: Op>(
+        &self,
+        first: &F,
+        extra: Extra<'_>,
+        rows: Rows,
+        ranges: &[MemChanges],
+    ) -> Result<Begun, CallError> {
+        self.route(first, extra, |link, first, extra| {
+            // SAFETY: as the caller says.
+            let flight = unsafe { link.connection.start_read(first, extra, rows, &there(link, ranges)) }?;
+            Ok(Begun { link: link.number, flight })
+        })
+    }
+
+    /// Does what [`Connection::finish_all`] does.
+    pub(crate) fn finish(
+        &self,
+        begun: Begun,
+    ) -> Result<(HipResult<()>, Vec<AnswerWithTail<MemChanges>>), CallError> {
+        self.at(begun.link).connection.finish_all(begun.flight)
+    }
+}
+
+/// Requests that are under way.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    link: usize,
+    flight: Flight<MemChanges>,
+}
+
+/// Returns questions with the handles of a worker.
+fn there(link: &Link, ranges: &[MemChanges]) -> Vec<MemChanges> {
+    ranges.iter().map(|range| MemChanges { stream: link.unmarked(range.stream), ..*range }).collect()
+}
