@@ -77,6 +77,7 @@ pub(crate) fn run(options: Info) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Queries a worker.
 fn report(address: &WorkerAddress) -> Result<Report, String> {
     let address = accept_invitation(address, CONNECT_TIMEOUT).map_err(|why| why.to_string())?;
     let connection = Connection::connect_offering(&address, CONNECT_TIMEOUT, offer_from_env())

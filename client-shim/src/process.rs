@@ -72,13 +72,13 @@ pub fn session() -> HipResult<&'static Session> {
 fn open() -> HipResult<Session> {
     let session = Session::open()?;
     let features = session.worker().features();
-    for ((number, link), places) in session.worker().links().all().iter().enumerate().zip(&DESCRIPTORS) {
+    for (link, places) in session.worker().links().all().iter().zip(&DESCRIPTORS) {
         let note = move |descriptors: [RawFd; 2]| {
             for (place, descriptor) in places.iter().zip(descriptors) {
                 place.store(descriptor, Ordering::Relaxed);
             }
         };
-        let connection = &link.connection;
+        let (number, connection) = (link.number(), &link.connection);
         note(connection.raw_fds());
         connection.on_reconnect(move |descriptors| {
             note(descriptors);

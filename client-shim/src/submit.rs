@@ -82,7 +82,7 @@ impl Session {
     /// # Errors
     /// What HIP says of the command, or what the worker answers.
     pub(crate) fn submit(&self, stream: u64, command: Command) -> HipResult<()> {
-        self.drive(&mut Call::new(command, stream, false))
+        self.submit_blocking(stream, command, false)
     }
 
     /// Puts a command on a stream; if it `is_blocking`, returns when it has finished.

@@ -337,7 +337,7 @@ impl Worker {
         }
         let request = op::DeviceGetAttribute { device_id: self.there(device), attribute };
         let value = self.connection_of(device).ask(&request)?.value;
-        Ok(if attribute == hipDeviceAttributePciDomainId { self.pci_domain(device, value) } else { value })
+        Ok(self.as_seen(device, attribute, value))
     }
 
     /// Returns many attributes of a device, for at most one round trip, without those that the worker does not know.
@@ -355,9 +355,8 @@ impl Worker {
         let answers = self.connection_of(device).ask_all(&requests, None)?;
         let known = requests.iter().zip(answers);
         let value = |request: &op::DeviceGetAttribute, value| {
-            let of_domain = request.attribute == hipDeviceAttributePciDomainId;
-            let value = if of_domain { self.pci_domain(device, value) } else { value };
-            self.by_sharing(device, request.attribute).unwrap_or(value)
+            let own = self.by_sharing(device, request.attribute);
+            own.unwrap_or_else(|| self.as_seen(device, request.attribute, value))
         };
         Ok(known
             .filter_map(|(request, answer)| Some((request.attribute, value(request, answer.ok()?.value))))
@@ -368,6 +367,11 @@ impl Worker {
     /// for one device. The number of the worker is in bits above those that a domain has.
     fn pci_domain(&self, device: i32, domain: i32) -> i32 {
         domain | i32::try_from(self.links.visible.link(device)).unwrap_or(0) << DOMAIN_BITS
+    }
+
+    /// Returns the value of an attribute that a worker has answered as the program sees it.
+    fn as_seen(&self, device: i32, attribute: i32, value: i32) -> i32 {
+        if attribute == hipDeviceAttributePciDomainId { self.pci_domain(device, value) } else { value }
     }
 
     /// Returns an attribute that says whether program and kernels use the same host memory; `None` if it says something else.

@@ -25,7 +25,8 @@ pub(super) fn allocate(session: &Session, size: usize, flags: u32) -> HipResult<
             allocated => break allocated,
         }
     };
-    unfit.into_iter().try_for_each(|device_ptr| worker.release(Release::Device(device_ptr)))?;
+    let release = |device_ptr| worker.release(thread::device(), Release::Device(device_ptr));
+    unfit.into_iter().try_for_each(release)?;
     note(session, allocated?, size, flags)
 }
 
@@ -33,7 +34,7 @@ pub(super) fn allocate(session: &Session, size: usize, flags: u32) -> HipResult<
 fn is_taken(session: &Session, device_ptr: u64, size: usize) -> bool {
     let (worker, device) = (session.worker(), thread::device());
     let links = worker.links();
-    let is_own = |other: i32| links.of_device(other).number() == links.of_device(device).number();
+    let is_own = |other| links.are_of_one_worker(other, device);
     links.are_several() && worker.memory().device_within(Ptr::from_wire(device_ptr), size, is_own).is_some()
 }
 
@@ -41,8 +42,7 @@ fn is_taken(session: &Session, device_ptr: u64, size: usize) -> bool {
 pub(super) fn give_back(session: &Session, ptr: Ptr) -> HipResult<()> {
     let removed = session.worker().memory().remove(ptr);
     let device = removed.map_or_else(thread::device, |allocation| allocation.device);
-    let release = || session.worker().release(Release::Device(ptr.wire()));
-    host_log::freed(ptr, thread::with_device(device, release))
+    host_log::freed(ptr, session.worker().release(device, Release::Device(ptr.wire())))
 }
 
 /// Adds device memory that the worker has allocated to the table.

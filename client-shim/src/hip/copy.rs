@@ -169,6 +169,5 @@ fn peer_of(
     }
     let (dst, src, size) = (dst.wire(), src.wire(), len as u64);
     let copy = Command::PeerCopy(op::MemcpyPeer { dst, dst_device, src, src_device, size, stream });
-    let is_blocking = waits == Waits::Yes && session.worker().links().are_several();
-    session.submit_blocking(stream, copy, is_blocking)
+    session.submit_blocking(stream, copy, waits == Waits::Yes)
 }

@@ -245,11 +245,8 @@ pub(crate) fn can_access_peer(session: &Session, can: Out<i32>, device: i32, pee
     let out = can.check()?;
     session.worker().check_device(device)?;
     session.worker().check_device(peer)?;
-    if device == peer {
-        out.set(0);
-        return Ok(());
-    }
-    if !are_of_one_worker(session, device, peer) {
+    // Kernels reach no memory of another worker.
+    if device == peer || !session.worker().links().are_of_one_worker(device, peer) {
         out.set(0);
         return Ok(());
     }
@@ -259,19 +256,13 @@ pub(crate) fn can_access_peer(session: &Session, can: Out<i32>, device: i32, pee
     Ok(())
 }
 
-/// Returns whether two devices are of one worker. Kernels reach no memory of another worker.
-fn are_of_one_worker(session: &Session, device: i32, other: i32) -> bool {
-    let links = session.worker().links();
-    std::ptr::eq(links.of_device(device), links.of_device(other))
-}
-
 /// `hipDeviceEnablePeerAccess`.
 pub(crate) fn enable_peer_access(session: &Session, peer: i32, flags: u32) -> HipResult<()> {
     if flags != 0 {
         return Err(HipError::INVALID_VALUE);
     }
     check_peer(session, peer)?;
-    if !are_of_one_worker(session, thread::device(), peer) {
+    if !session.worker().links().are_of_one_worker(thread::device(), peer) {
         return Err(HipError::PEER_ACCESS_UNSUPPORTED);
     }
     if !session.worker().set_peer_access(thread::device(), peer, true) {
@@ -310,7 +301,7 @@ pub(crate) fn p2p_attribute(
     if src == dst {
         return Err(HipError::INVALID_DEVICE);
     }
-    if !are_of_one_worker(session, src, dst) {
+    if !session.worker().links().are_of_one_worker(src, dst) {
         if !(hipDevP2PAttrPerformanceRank..=hipDevP2PAttrHipArrayAccessSupported).contains(&attr) {
             return Err(HipError::INVALID_VALUE);
         }

@@ -217,7 +217,7 @@ fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     let device = worker.memory().find(ptr).map_or_else(thread::device, |allocation| allocation.device);
     if !mirrors.free(worker, ptr, Origin::Managed)? && !mirrors.free(worker, ptr, Origin::Signal)? {
         take(session, ptr)?;
-        thread::with_device(device, || worker.release(Release::Device(ptr.wire())))?;
+        worker.release(device, Release::Device(ptr.wire()))?;
     }
     session.streams().settle_all(device);
     Ok(())

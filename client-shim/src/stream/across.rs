@@ -62,20 +62,43 @@ impl Streams {
     /// Returns whether a command for a stream concerns another worker than the stream's.
     #[inline]
     pub(super) fn crosses(&self, port: &dyn Port, command: &Command, stream: u64) -> bool {
-        port.has_several_workers() && self.concerns_another(port, command, stream)
+        self.mirrors.are_several()
+            && match command {
+                Command::Wait(event, _) => {
+                    self.events.info(*event).is_ok_and(|info| self.is_elsewhere(info.device, stream))
+                }
+                Command::PeerCopy(copy) => {
+                    self.is_elsewhere(copy.dst_device, stream) || self.is_elsewhere(copy.src_device, stream)
+                }
+                Command::Copy(copy) => self.reaches_another(port, &[copy.dst.at, copy.src.at], stream),
+                Command::Fill(fill) => self.reaches_another(port, &[fill.dst], stream),
+                _ => false,
+            }
     }
 
-    #[cold]
-    fn concerns_another(&self, port: &dyn Port, command: &Command, stream: u64) -> bool {
-        let here = port.worker_of(self.order.device_of(stream));
-        let is_elsewhere = |device| port.worker_of(device) != here;
-        let has = |ptr: Ptr| port.allocation(ptr).is_some_and(|allocation| is_elsewhere(allocation.device));
+    /// Returns whether memory is of a device of another worker than a stream's.
+    #[inline]
+    pub(super) fn reaches_another(&self, port: &dyn Port, memory: &[Ptr], stream: u64) -> bool {
+        let is_elsewhere = |ptr: &Ptr| {
+            port.allocation(*ptr).is_some_and(|allocation| self.is_elsewhere(allocation.device, stream))
+        };
+        self.mirrors.are_several() && memory.iter().any(is_elsewhere)
+    }
+
+    /// Returns whether a device is of another worker than a stream.
+    fn is_elsewhere(&self, device: i32, stream: u64) -> bool {
+        self.mirrors.worker_of(device) != self.mirrors.worker_of(self.order.device_of(stream))
+    }
+
+    /// Checks that a command which is carried out later could be carried out now.
+    ///
+    /// # Errors
+    /// Those of carrying it out that are known before a byte is moved.
+    pub(super) fn check_ahead(&self, port: &dyn Port, command: &Command) -> HipResult<()> {
         match command {
-            Command::Wait(event, _) => self.events.info(*event).is_ok_and(|info| is_elsewhere(info.device)),
-            Command::Copy(copy) => has(copy.dst.at) || has(copy.src.at),
-            Command::PeerCopy(copy) => is_elsewhere(copy.dst_device) || is_elsewhere(copy.src_device),
-            Command::Fill(fill) => has(fill.dst),
-            _ => false,
+            Command::Copy(copy) => self.check_copy(port, copy),
+            Command::Fill(fill) => self.place_of_fill(port, fill).map(drop),
+            _ => Ok(()),
         }
     }
 
@@ -149,7 +172,8 @@ impl Streams {
     }
 
     fn copy_across(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<()> {
-        let worker = |end: &MemoryBox| port.allocation(end.at).map(|found| port.worker_of(found.device));
+        let worker =
+            |end: &MemoryBox| port.allocation(end.at).map(|found| self.mirrors.worker_of(found.device));
         let (to, from) = (copy.dst.at.wire(), copy.src.at.wire());
         match (worker(&copy.dst), worker(&copy.src)) {
             (Some(one), Some(other)) if one == other => {

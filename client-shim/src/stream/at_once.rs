@@ -12,7 +12,7 @@ use hipr_proto::{HipError, HipResult};
 use super::Streams;
 use super::mirror::Place;
 use super::pending::Outcome;
-use crate::command::{Command, KernelLaunch, MemoryCopy, MemoryFill, Transfer};
+use crate::command::{KernelLaunch, MemoryCopy, MemoryFill, Transfer};
 use crate::convert::Ptr;
 use crate::worker::Port;
 
@@ -91,7 +91,7 @@ impl Streams {
         if !self.are_unhindered() {
             return None;
         }
-        if port.has_several_workers() && self.crosses(port, &Command::Fill(*fill), stream) {
+        if self.reaches_another(port, &[fill.dst], stream) {
             return None;
         }
         match self.place_of_fill(port, fill) {
@@ -115,7 +115,7 @@ impl Streams {
         if copy.check_shape()? == 0 {
             return Ok(Some(()));
         }
-        if port.has_several_workers() && self.crosses(port, &Command::Copy(*copy), stream) {
+        if self.reaches_another(port, &[copy.dst.at, copy.src.at], stream) {
             return Ok(None);
         }
         let places = self.places(port, copy)?;

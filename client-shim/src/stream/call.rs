@@ -429,7 +429,7 @@ impl Call {
         }
         let crosses = streams.crosses(caller.port, command, stream);
         if crosses && !self.is_blocking || self.comes_here_later(streams, caller.port)? {
-            self.check_across(streams, caller.port)?;
+            streams.check_ahead(caller.port, command)?;
             queue.add(order, caller, stream, command.clone())?;
             return Ok(Next::Done(Ok(())));
         }
@@ -457,15 +457,6 @@ impl Call {
             streams.expect_record(*event, stream)?;
         }
         Ok(Next::Done(Ok(())))
-    }
-
-    /// Checks that a command which is carried out later could be executed now.
-    fn check_across(&self, streams: &Streams, port: &dyn Port) -> HipResult<()> {
-        match self.work.command() {
-            Command::Copy(copy) => streams.check_copy(port, copy),
-            Command::Fill(fill) => streams.place_of_fill(port, fill).map(drop),
-            _ => Ok(()),
-        }
     }
 
     /// Returns whether the command moves bytes that only this process has, behind work that may not be over: who sees the bytes may take that

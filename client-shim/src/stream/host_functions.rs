@@ -134,7 +134,7 @@ impl HostFunctions {
         self.waiting.load(Ordering::Acquire) == 0
     }
 
-    /// Queues a host function, or what else this process carries out, behind the work that `stream` has now.
+    /// Queues a host function, or another command that this process carries out, behind the work that `stream` has now.
     ///
     /// # Errors
     /// `hipErrorOperatingSystem`: there can be no thread for it.

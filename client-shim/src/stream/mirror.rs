@@ -41,12 +41,12 @@ mod side;
 mod unseen;
 mod uses;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 use hipr_proto::{HipError, HipResult};
 
-use self::region::Region;
+use self::region::{Region, Regions};
 use super::order::Order;
 use crate::convert::{Event, Ptr};
 use crate::thread;
@@ -165,7 +165,7 @@ impl Mirrors {
     }
 
     /// Returns the worker of a device; the first one for what is no device.
-    fn worker_of(&self, device: i32) -> usize {
+    pub(super) fn worker_of(&self, device: i32) -> usize {
         let worker = usize::try_from(device).ok().and_then(|device| self.workers.get(device));
         worker.copied().unwrap_or(0)
     }
@@ -183,17 +183,22 @@ impl Mirrors {
 
     /// Adds a region: the worker of its device has it as `own`, the others do not have it yet.
     fn insert(&self, own: Region) {
-        let worker = self.worker_of(own.info.device);
-        for (number, side) in self.sides.iter().enumerate().filter(|(number, _)| *number != worker) {
-            let device = side.regions().home;
-            debug_assert!(self.worker_of(device) == number, "a side is of the worker of its device");
-            side.insert(
-                &mut side.regions(),
-                Region { device, ..Region::new(own.info, None, None, own.mapped) },
-            );
+        self.insert_with(self.first().regions(), own);
+    }
+
+    /// Does what [`insert`](Self::insert) does while the first side is locked, which is unlocked when all sides have the region.
+    fn insert_with(&self, mut first: MutexGuard<'_, Regions>, own: Region) {
+        let (info, mapped, worker) = (own.info, own.mapped, self.worker_of(own.info.device));
+        let mut own = Some(own);
+        let mut insert = |number: usize, side: &Side, regions: &mut Regions| {
+            let known = if number == worker { own.take() } else { None };
+            let bare = Region { device: regions.home, ..Region::new(info, None, None, mapped) };
+            side.insert(regions, known.unwrap_or(bare));
+        };
+        for (number, side) in self.sides.iter().enumerate().skip(1) {
+            insert(number, side, &mut side.regions());
         }
-        let side = &self.sides[worker];
-        side.insert(&mut side.regions(), own);
+        insert(0, self.first(), &mut first);
     }
 
     /// Returns the kind of the `len` bytes at `ptr`, as the worker of the calling thread's device has them. `is_device` decides about an
@@ -234,9 +239,8 @@ impl Mirrors {
         if before.is_some_and(|(base, region)| base + region.info.len > ptr.0) {
             return Err(HipError::HOST_MEMORY_ALREADY_REGISTERED);
         }
-        drop(regions);
         let info = RegionInfo { origin: Origin::Registered, host: ptr, len, flags, device: thread::device() };
-        self.insert(Region::new(info, None, None, false));
+        self.insert_with(regions, Region::new(info, None, None, false));
         Ok(())
     }
 
@@ -253,9 +257,12 @@ impl Mirrors {
         remote: Option<u64>,
     ) -> HipResult<u64> {
         let device = thread::device();
-        if !self.first().regions().by_host.contains_key(&host.0) {
+        let regions = self.first().regions();
+        if !regions.by_host.contains_key(&host.0) {
             let info = RegionInfo { origin: Origin::Managed, host, len, flags: 0, device };
-            self.insert(Region::new(info, remote, None, false));
+            self.insert_with(regions, Region::new(info, remote, None, false));
+        } else {
+            drop(regions);
         }
         self.of_device(device).remote(port, host, device)
     }
@@ -274,12 +281,18 @@ impl Mirrors {
         }
         if origin == Origin::Registered {
             // The program keeps the memory, and with it what the devices wrote.
-            self.sides().try_for_each(|side| side.settle(port, ptr))?;
+            let settled = self.sides().try_for_each(|side| side.settle(port, ptr));
+            if settled.is_err() {
+                self.sides().for_each(|side| side.keep(ptr));
+                settled?;
+            }
         }
-        let regions: Vec<Region> = self.sides().filter_map(|side| side.remove(port, ptr)).collect();
-        let Some(first) = regions.first() else { return Ok(None) };
+        // Of several callers the one that has it from the first side has it.
+        let Some(first) = self.first().remove(port, ptr, origin) else { return Ok(None) };
         let (info, is_mapped) = (first.info, first.mapped);
-        let releases = regions.iter().filter_map(|region| Some((region.device, region.release?))).collect();
+        let others = self.sides().skip(1).filter_map(|side| side.remove(port, ptr, origin));
+        let all = std::iter::once(first).chain(others);
+        let releases = all.filter_map(|region| Some((region.device, region.release?))).collect();
         Ok(Some(Removed { info, is_mapped, releases }))
     }
 

@@ -7,6 +7,8 @@
 //! **The rule:** a request goes to the worker of the first handle in it that a worker has given or that names something there, otherwise
 //! to that of the device that has to be current for it, otherwise to the first one.
 
+use std::borrow::Cow;
+
 use hipr_client::{AnswerWithTail, CallError, Connection, Extra, Flight, Rows};
 use hipr_proto::op::{Handles, MemChanges};
 use hipr_proto::{Features, HipResult, Op};
@@ -15,8 +17,8 @@ use super::placer::Places;
 use super::visible::Visible;
 use crate::stream::order::PER_THREAD;
 
-/// The lowest bit of a link's number in a handle. Addresses of processes are below, also those of the names that clients choose until 2^33
-/// objects have been made.
+/// The lowest bit of a link's number in a handle. Workers set none of these bits in handles, because addresses are smaller; the names that this
+/// client chooses have them only after 2^33 objects.
 const LINK_SHIFT: u32 = 57;
 /// The bits of a link's number in a handle.
 const LINK_MASK: u64 = (LINKS_MAX as u64 - 1) << LINK_SHIFT;
@@ -111,6 +113,11 @@ impl Links {
     #[inline]
     pub(crate) fn of_device(&self, device: i32) -> &Link {
         if self.are_several() { self.at(self.visible.link(device)) } else { &self.all[0] }
+    }
+
+    /// Returns whether two devices are of one worker.
+    pub(crate) fn are_of_one_worker(&self, device: i32, other: i32) -> bool {
+        self.of_device(device).number == self.of_device(other).number
     }
 
     /// Returns the link to the worker that has given a handle.
@@ -217,14 +224,18 @@ impl Links {
         self.route(op, extra, |link, op, extra| unsafe { link.connection.read_rows(op, extra, rows) })
     }
 
-    /// Does what [`Connection::ask_all_tails`] does, with what the worker of one device or stream is asked.
+    /// Returns the link to the worker that a list of questions is for: all are asked on one stream of it.
+    fn of_changes(&self, ranges: &[MemChanges]) -> &Link {
+        self.of_handle(ranges.first().map_or(0, |range| range.stream))
+    }
+
+    /// Does what [`Connection::ask_all_tails`] does, with questions that are all for one worker.
     pub(crate) fn ask_changes(
         &self,
         ranges: &[MemChanges],
-        extra: Extra<'_>,
     ) -> Result<Vec<AnswerWithTail<MemChanges>>, CallError> {
-        let Some(first) = ranges.first() else { return Ok(Vec::new()) };
-        self.route(first, extra, |link, _, _| link.connection.ask_all_tails(&there(link, ranges), None))
+        let link = self.of_changes(ranges);
+        link.connection.ask_all_tails(&there(link, ranges), None)
     }
 
     /// Does what [`Connection::start_all`] does; returns the number of the link as well.
@@ -241,15 +252,10 @@ impl Links {
     }
 
     /// Does what [`start_all`](Self::start_all) does without a first request.
-    pub(crate) fn start_changes(&self, ranges: &[MemChanges], extra: Extra<'_>) -> Result<Begun, CallError> {
-        let Some(first) = ranges.first() else {
-            let flight = self.all[0].connection.start_all(None::<(&MemChanges, _)>, ranges)?;
-            return Ok(Begun { link: 0, flight });
-        };
-        self.route(first, extra, |link, _, _| {
-            let flight = link.connection.start_all(None::<(&MemChanges, _)>, &there(link, ranges))?;
-            Ok(Begun { link: link.number, flight })
-        })
+    pub(crate) fn start_changes(&self, ranges: &[MemChanges]) -> Result<Begun, CallError> {
+        let link = self.of_changes(ranges);
+        let flight = link.connection.start_all(None::<(&MemChanges, _)>, &there(link, ranges))?;
+        Ok(Begun { link: link.number, flight })
     }
 
     /// Does what [`Connection::start_read`] does; returns the number of the link as well.
@@ -286,7 +292,10 @@ pub(crate) struct Begun {
     flight: Flight<MemChanges>,
 }
 
-/// Returns questions with the handles of a worker.
-fn there(link: &Link, ranges: &[MemChanges]) -> Vec<MemChanges> {
+/// Returns questions with the handles of a worker. Those of the first one bear no mark.
+fn there<'a>(link: &Link, ranges: &'a [MemChanges]) -> Cow<'a, [MemChanges]> {
+    if link.number == 0 {
+        return Cow::Borrowed(ranges);
+    }
     ranges.iter().map(|range| MemChanges { stream: link.unmarked(range.stream), ..*range }).collect()
 }

@@ -1,13 +1,14 @@
-//! Places memory of the program's workers without waiting, and asks for more where a lease does not last.
+//! Places memory on the program's workers without waiting, and asks a worker for more when its lease is used up.
 //!
-//! The account of a lease has to change in the order in which the requests leave: whoever does either does both, with the placer locked.
+//! The account of a lease has to change in the order in which the requests leave. So the placer is locked while the account changes and the
+//! request is sent.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use hipr_client::{Connection, Extra};
-use hipr_proto::op::{self, MemShareReply};
+use hipr_proto::op::{self, MemLeaseReply, MemShareReply};
 use hipr_proto::{Features, HipError, HipResult, Op};
 
 use super::links::Link;
@@ -98,7 +99,6 @@ impl Worker {
             return Ok(None);
         }
         let link = self.link();
-        let extra = Extra { device: Some(DEVICE), ..Extra::default() };
         let shares = sharing == Sharing::Wanted && self.features().contains(Features::SHARED);
         let mut asking = None;
         loop {
@@ -107,16 +107,14 @@ impl Worker {
             match placer.place(size) {
                 Place::At(device_ptr) => match placer.shared.at(device_ptr, size, shares) {
                     Part::None => {
-                        // What the lease has is there.
-                        let request = op::MallocAt { device_ptr, size, kind: kind.number(), flags };
-                        link.connection.tell_with(&request, Extra { is_noted: true, ..extra })?;
+                        send_place(link, kind, device_ptr, size, flags)?;
                         return Ok(Some((device_ptr, Source::New)));
                     }
                     Part::Of(file) => {
                         placer.shared.add(device_ptr, size);
                         let offset = device_ptr - placer.lease.window().start;
                         let request = op::MallocShared { device_ptr, size, kind: kind.number(), flags };
-                        link.connection.tell_with(&request, extra)?;
+                        link.connection.tell_with(&request, on_device())?;
                         return Ok(Some((device_ptr, Source::Shared(file, offset))));
                     }
                     Part::Unknown => {
@@ -128,7 +126,7 @@ impl Worker {
                         }
                         let (resets, frees) = (placer.resets, placer.shared.frees);
                         let window = placer.lease.window();
-                        let asked = link.connection.start(&op::MemShare {}, extra)?;
+                        let asked = link.connection.start(&op::MemShare {}, on_device())?;
                         drop(placer);
                         let reply = link.connection.finish(asked).map_err(HipError::from);
                         let file = reply.map(|reply| take_file(&link.connection, &reply, &window));
@@ -143,10 +141,7 @@ impl Worker {
                     asking = Some(lock(&link.places.asking));
                 }
                 Place::Missing(want_bytes) => {
-                    let resets = placer.resets;
-                    let asked = link.connection.start(&op::MemLease { want_bytes }, extra)?;
-                    drop(placer);
-                    let reply = link.connection.finish(asked)?;
+                    let (reply, resets) = ask_for_more(link, placer, want_bytes)?;
                     if reply.window_bytes > 0
                         && (reply.added_bytes < want_bytes || reply.added_allocations == 0)
                     {
@@ -173,7 +168,6 @@ impl Worker {
             return Ok(false);
         }
         let link = self.link();
-        let extra = Extra { device: Some(DEVICE), ..Extra::default() };
         let _asking = lock(&link.places.asking);
         // The second time the lease has grown.
         for _ in 0..2 {
@@ -181,15 +175,11 @@ impl Worker {
             Self::open(link, &mut placer);
             match placer.place_there(device_ptr, size) {
                 Place::At(device_ptr) => {
-                    let request = op::MallocAt { device_ptr, size, kind: kind.number(), flags };
-                    link.connection.tell_with(&request, Extra { is_noted: true, ..extra })?;
+                    send_place(link, kind, device_ptr, size, flags)?;
                     return Ok(true);
                 }
                 Place::Missing(want_bytes) => {
-                    let resets = placer.resets;
-                    let asked = link.connection.start(&op::MemLease { want_bytes }, extra)?;
-                    drop(placer);
-                    let reply = link.connection.finish(asked)?;
+                    let (reply, resets) = ask_for_more(link, placer, want_bytes)?;
                     lock(&link.places.placer).grant(&reply, resets);
                 }
                 Place::Nowhere => return Ok(false),
@@ -232,7 +222,8 @@ impl Worker {
         }
     }
 
-    /// Frees memory of the current device with a request that is not waited for. Memory that comes back to the lease is known to be there, so that this cannot fail.
+    /// Frees memory of the current device with a request that is not waited for. Memory that comes back to the lease is known to be there, so
+    /// that freeing it cannot fail.
     ///
     /// # Errors
     /// A lost connection.
@@ -293,6 +284,30 @@ impl Worker {
         placer.end();
         self.destroy_all(&op::DeviceReset {})
     }
+}
+
+/// Returns the part of a request for the device whose memory is placed.
+fn on_device<'a>() -> Extra<'a> {
+    Extra { device: Some(DEVICE), ..Extra::default() }
+}
+
+/// Sends the request that allocates memory at an address that the lease has, so that it is there.
+fn send_place(link: &Link, kind: Kind, device_ptr: u64, size: u64, flags: u32) -> HipResult<()> {
+    let request = op::MallocAt { device_ptr, size, kind: kind.number(), flags };
+    Ok(link.connection.tell_with(&request, Extra { is_noted: true, ..on_device() })?)
+}
+
+/// Asks a worker for more of the lease, with the placer unlocked while it answers; returns the answer, and how many resets there were when
+/// it was asked.
+fn ask_for_more(
+    link: &Link,
+    placer: MutexGuard<'_, Placer>,
+    want_bytes: u64,
+) -> HipResult<(MemLeaseReply, u64)> {
+    let resets = placer.resets;
+    let asked = link.connection.start(&op::MemLease { want_bytes }, on_device())?;
+    drop(placer);
+    Ok((link.connection.finish(asked)?, resets))
 }
 
 /// Returns the file that the worker has passed with a reply; `None` if it has passed none that can be used.

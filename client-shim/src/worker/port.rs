@@ -113,15 +113,6 @@ pub trait Port: HostMemory + WrittenPages {
     /// Removes the device allocation that begins at an address.
     fn forget_allocation(&self, ptr: Ptr);
 
-    /// Returns whether the devices of the program are of several workers.
-    fn has_several_workers(&self) -> bool {
-        false
-    }
-    /// Returns the number of a device's worker.
-    fn worker_of(&self, _device: i32) -> usize {
-        0
-    }
-
     /// Returns the program's memory at an address, the source of a copy.
     fn host_bytes(&self, at: Ptr, len: usize) -> Cow<'_, [u8]>;
     /// Copies within the program's memory.

@@ -116,7 +116,7 @@ impl Worker {
         let device = extra.device.unwrap_or(0);
         let links = self.links();
         let link = if handle > PER_THREAD { links.of_handle(handle) } else { links.of_device(device) };
-        let is_there = std::ptr::eq(link, links.of_device(device));
+        let is_there = link.number() == links.of_device(device).number();
         (link, link.unmarked(handle), is_there.then(|| self.there(device)))
     }
 
@@ -169,15 +169,15 @@ impl Worker {
         Ok(link.connection.download_packed(&download, into)?)
     }
 
-    /// Frees memory on the worker.
+    /// Frees memory of a device on its worker.
     ///
     /// # Errors
     /// A lost connection.
-    pub(crate) fn release(&self, release: Release) -> HipResult<()> {
-        match release {
+    pub(crate) fn release(&self, device: i32, release: Release) -> HipResult<()> {
+        thread::with_device(device, || match release {
             Release::Device(device_ptr) => self.free(device_ptr, &op::Free { device_ptr }),
             Release::Host(device_ptr) => self.free(device_ptr, &op::FreeHost { device_ptr }),
-        }
+        })
     }
 }
 
@@ -222,14 +222,6 @@ impl Port for Worker {
 
     fn forget_allocation(&self, ptr: Ptr) {
         self.memory().remove(ptr);
-    }
-
-    fn has_several_workers(&self) -> bool {
-        self.links().are_several()
-    }
-
-    fn worker_of(&self, device: i32) -> usize {
-        self.links().of_device(device).number()
     }
 
     fn host_bytes(&self, at: Ptr, len: usize) -> Cow<'_, [u8]> {
@@ -296,7 +288,7 @@ impl Port for Worker {
     }
 
     fn changes(&self, ranges: &[op::MemChanges]) -> HipResult<Vec<ChangesAnswer>> {
-        Ok(self.links().ask_changes(ranges, Extra::default())?)
+        Ok(self.links().ask_changes(ranges)?)
     }
 
     fn can_ask_behind(&self, copy: &Transfer) -> bool {
@@ -319,7 +311,7 @@ impl Port for Worker {
             }
         };
         let flight = match wait {
-            None => links.start_changes(ranges, extra),
+            None => links.start_changes(ranges),
             Some(Wait::Device(device)) => {
                 let extra = Extra { device: Some(device), ..extra };
                 links.start_all(&op::DeviceSynchronize {}, extra, ranges)
@@ -405,8 +397,12 @@ impl Port for Worker {
     }
 
     fn flush(&self) -> HipResult<()> {
-        let flushed: Vec<_> = self.links().connections().map(Connection::flush).collect();
-        Ok(flushed.into_iter().collect::<Result<(), _>>()?)
+        let mut flushed = Ok(());
+        for connection in self.links().connections() {
+            // A worker that is lost holds up nothing for the others.
+            flushed = flushed.and(connection.flush());
+        }
+        Ok(flushed?)
     }
 
     fn wait_in_order(&self, wait: Wait) -> HipResult<()> {
@@ -482,16 +478,16 @@ impl Port for Worker {
 
     fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
         let (size, kind) = (bytes.len() as u64, kind::HOST_TO_DEVICE);
-        let (link, handle, device) = self.link_on(stream);
+        if self.tells_changes() && bytes.len() >= PACKED_MIN_BYTES {
+            let (link, stream, device) = self.link_on(stream);
+            let upload = Upload { dst: to, stream, waits: false, device };
+            if link.connection.upload_packed(&upload, bytes, true, false)? {
+                return Ok(());
+            }
+        }
         let (stream, extra) = self.on(stream);
         let extra = Extra { inline: bytes, ..extra };
         if self.tells_changes() {
-            let upload = Upload { dst: to, stream: handle, waits: false, device };
-            if size >= PACKED_MIN_BYTES as u64
-                && link.connection.upload_packed(&upload, bytes, true, false)?
-            {
-                return Ok(());
-            }
             let request = op::MemPush { address: to, length: size, stream };
             return Ok(self.links().tell_with(&request, extra)?);
         }

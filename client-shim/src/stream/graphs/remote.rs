@@ -33,7 +33,7 @@ impl Streams {
         recorder: u64,
         stream: u64,
     ) -> HipResult<Option<RemoteGraph>> {
-        if port.has_several_workers() {
+        if self.mirrors.are_several() {
             // Its nodes may be of devices of different workers.
             return Ok(None);
         }

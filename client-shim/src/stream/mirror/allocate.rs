@@ -65,7 +65,7 @@ impl Mirrors {
         Ptr::of_memory(remote, size as u64)?;
         if remote % PAGE as u64 != 0 {
             // Pages are mapped here, so the memory there has to begin with one.
-            worker.release(release)?;
+            worker.release(thread::device(), release)?;
             let more = size.checked_add(PAGE).ok_or(HipError::OUT_OF_MEMORY)?;
             let (start, whole, from) = allocate(more)?;
             Ptr::of_memory(start, more as u64)?;
@@ -75,7 +75,7 @@ impl Mirrors {
         match self.map(worker, remote, info, Some(release), &source) {
             Some(host) => Ok(host),
             None => {
-                worker.release(release)?;
+                worker.release(thread::device(), release)?;
                 Err(HipError::OUT_OF_MEMORY)
             }
         }
@@ -132,8 +132,7 @@ impl Mirrors {
         if removed.is_mapped {
             map::unmap(removed.info.host, pages(removed.info.len)?);
         }
-        let release = |(device, release)| thread::with_device(device, || worker.release(release));
-        removed.releases.into_iter().try_for_each(release)?;
+        removed.releases.into_iter().try_for_each(|(device, release)| worker.release(device, release))?;
         Ok(true)
     }
 }

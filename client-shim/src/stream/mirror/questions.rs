@@ -68,7 +68,7 @@ pub(super) struct Questions {
     told: HashMap<u64, HipResult<Told>>,
 }
 
-/// The number of the first question of a side.
+/// The lowest bit of a side's number in the number of a question.
 const SIDE_SHIFT: u32 = 48;
 
 /// Returns the number of the side that has asked a question.
@@ -77,7 +77,7 @@ pub(super) fn side_of(question: u64) -> usize {
 }
 
 impl Questions {
-    /// Creates the list of a side, whose questions have numbers that no other side's have.
+    /// Creates the list of the side with this number. Questions of different sides have different numbers.
     pub(super) fn of_side(number: usize) -> Self {
         Self { count: (number as u64) << SIDE_SHIFT, ..Self::default() }
     }

@@ -7,7 +7,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::questions::{Fetching, Need, Questions};
 use super::region::{Region, Regions};
-use super::{Place, RegionInfo, Target, Waited, warn_once};
+use super::{Origin, Place, RegionInfo, Target, Waited, warn_once};
 use crate::command::Transfer;
 use crate::convert::{Event, Ptr};
 use crate::stream::Next;
@@ -109,7 +109,7 @@ impl Side {
         self.regions().remote(port, base.0, device)
     }
 
-    /// Fetches what the device wrote to memory of the program that is about to be removed.
+    /// Fetches what the device wrote to memory of the program that is about to be removed; [`keep`](Self::keep) has to follow if it is not.
     ///
     /// # Errors
     /// What the worker answers.
@@ -120,16 +120,18 @@ impl Side {
             regions.by_host.entry(ptr.0).and_modify(|region| region.is_leaving = true);
             regions = self.await_answers(regions, last);
         }
-        if let Err(error) = regions.pull(port, Some(ptr.0)) {
-            regions.by_host.entry(ptr.0).and_modify(|region| region.is_leaving = false);
-            return Err(error);
-        }
-        Ok(())
+        regions.pull(port, Some(ptr.0))
     }
 
-    /// Removes a region.
-    pub(super) fn remove(&self, port: &dyn Port, ptr: Ptr) -> Option<Region> {
+    /// Notes that memory which was [settled](Self::settle) is not removed.
+    pub(super) fn keep(&self, ptr: Ptr) {
+        self.regions().by_host.entry(ptr.0).and_modify(|region| region.is_leaving = false);
+    }
+
+    /// Removes the region that begins at `ptr`; `None` if there is none of this origin.
+    pub(super) fn remove(&self, port: &dyn Port, ptr: Ptr, origin: Origin) -> Option<Region> {
         let mut regions = self.regions();
+        regions.by_host.get(&ptr.0).filter(|region| region.info.origin == origin)?;
         let mut region = regions.by_host.remove(&ptr.0)?;
         region.unseen.untrack(port);
         if regions.by_host.is_empty() {
