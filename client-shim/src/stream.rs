@@ -127,21 +127,21 @@ impl Streams {
     /// Returns mirrored memory as the worker of a stream has it.
     #[inline]
     fn mirror(&self, stream: u64) -> &Side {
-        let device = if self.mirrors.are_several() { self.order.device_of(stream) } else { 0 };
-        self.mirrors.of_device(device)
+        self.mirrors.of(|| self.order.device_of(stream))
     }
 
     /// Returns mirrored memory as the worker has it that is asked to wait.
-    fn mirror_of_wait(&self, wait: Wait) -> &Side {
-        match wait {
-            Wait::Device(device) => self.mirrors.of_device(device),
+    #[inline]
+    fn mirror_of_wait(&self, wait: impl FnOnce() -> Wait) -> &Side {
+        self.mirrors.of(|| match wait() {
+            Wait::Device(device) => device,
             Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
-                self.mirror(stream)
+                self.order.device_of(stream)
             }
             Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
-                self.mirrors.of_device(self.events.info(event).map_or(0, |info| info.device))
+                self.events.info(event).map_or(0, |info| info.device)
             }
-        }
+        })
     }
 
     /// Notes that work has been sent for a stream.

@@ -136,7 +136,7 @@ impl Worker {
 
     /// Returns the sums of the connections' counters.
     pub fn stats(&self) -> Stats {
-        self.links.connections().map(Connection::stats).fold(Stats::default(), Stats::plus)
+        self.links.with_each(Connection::stats, Stats::plus)
     }
 
     /// Returns the link to the worker of the calling thread's current device.

@@ -150,7 +150,16 @@ impl Mirrors {
     /// Returns the memory as the worker of a device has it.
     #[inline]
     pub(super) fn of_device(&self, device: i32) -> &Side {
-        if self.sides.len() == 1 { &self.sides[0] } else { &self.sides[self.worker_of(device)] }
+        self.of(|| device)
+    }
+
+    /// Does what [`of_device`](Self::of_device) does with a device that is only looked up if there are several workers.
+    #[inline]
+    pub(super) fn of(&self, device: impl FnOnce() -> i32) -> &Side {
+        match &*self.sides {
+            [only] => only,
+            sides => &sides[self.worker_of(device())],
+        }
     }
 
     /// Returns whether there are several workers.
@@ -207,13 +216,13 @@ impl Mirrors {
     /// # Errors
     /// `hipErrorInvalidValue` when they go beyond the memory they begin in.
     pub fn place(&self, port: &dyn Port, ptr: Ptr, len: usize, is_device: Option<bool>) -> HipResult<Place> {
-        self.of_device(thread::device()).place(port, ptr, len, is_device)
+        self.of(thread::device).place(port, ptr, len, is_device)
     }
 
     /// Returns the attributes of the memory that contains `ptr`, the offset in it, and its address on the calling thread's device if it has
     /// one.
     pub fn info(&self, ptr: Ptr) -> Option<(RegionInfo, usize, Option<u64>)> {
-        let own = self.of_device(thread::device()).info(ptr);
+        let own = self.of(thread::device).info(ptr);
         // Its address on another device may be another one.
         own.or_else(|| self.sides().find_map(|side| side.info(ptr)))
     }

@@ -115,9 +115,10 @@ impl WaitCall {
             }
             Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => Target::Event(event),
         };
-        let mut waited = streams.mirror_of_wait(wait).before_wait(&streams.order, target);
+        let mirrors = streams.mirror_of_wait(|| wait);
+        let mut waited = mirrors.before_wait(&streams.order, target);
         let Some(covered) = streams.pass(port, wait, true)? else {
-            return self.fetch(streams, port, streams.mirror_of_wait(wait).instead_of_wait(), None);
+            return self.fetch(streams, port, mirrors.instead_of_wait(), None);
         };
         let mut asked = settled(streams, wait);
         if asked.is_query() {
@@ -133,7 +134,7 @@ impl WaitCall {
                 Asked::Worker(query, watch) => (asked, self.watch) = (query, watch),
             }
         }
-        let next = streams.mirror_of_wait(wait).wait(port, asked, &mut waited)?;
+        let next = mirrors.wait(port, asked, &mut waited)?;
         // A query does not tell of errors.
         self.phase = Phase::Waited(waited, (!asked.is_query()).then_some(covered));
         Ok(next)
@@ -147,7 +148,7 @@ impl WaitCall {
         mut waited: Waited,
         covered: Option<Covered>,
     ) -> HipResult<Next> {
-        if let Some(next) = streams.mirror_of_wait(self.wait()).fetch(port, &mut waited)? {
+        if let Some(next) = streams.mirror_of_wait(|| self.wait()).fetch(port, &mut waited)? {
             self.phase = Phase::Fetching(waited, covered);
             return Ok(next);
         }
@@ -202,7 +203,7 @@ impl WaitCall {
                 match answer {
                     Ok(()) => self.fetch(streams, caller.port, waited, covered),
                     Err(error) => {
-                        streams.mirror_of_wait(self.wait()).forget(&waited);
+                        streams.mirror_of_wait(|| self.wait()).forget(&waited);
                         Err(error)
                     }
                 }

@@ -62,6 +62,13 @@ impl Link {
     }
 }
 
+#[cold]
+fn with_all<R>(all: &[Link], with: impl Fn(&Connection) -> R, join: impl Fn(R, R) -> R) -> R {
+    let mut results = all.iter().map(|link| with(&link.connection));
+    let first = results.next().expect("a program has a worker");
+    results.fold(first, join)
+}
+
 fn number_of(handle: u64) -> usize {
     (handle >> LINK_SHIFT) as usize % LINKS_MAX
 }
@@ -94,9 +101,13 @@ impl Links {
         &self.all
     }
 
-    /// Returns the connections.
-    pub(crate) fn connections(&self) -> impl Iterator<Item = &Connection> {
-        self.all.iter().map(|link| &link.connection)
+    /// Passes every connection to `with`; returns what `join` makes of the results.
+    #[inline]
+    pub(super) fn with_each<R>(&self, with: impl Fn(&Connection) -> R, join: impl Fn(R, R) -> R) -> R {
+        match &*self.all {
+            [only] => with(&only.connection),
+            all => with_all(all, with, join),
+        }
     }
 
     /// Returns whether there are several workers.

@@ -384,25 +384,22 @@ impl Port for Worker {
     }
 
     fn hear(&self) {
-        self.links().connections().for_each(Connection::hear_arrived);
+        self.links().with_each(Connection::hear_arrived, |(), ()| ());
     }
 
     fn is_quiet(&self) -> bool {
-        !self.links().connections().any(Connection::may_owe_errors)
+        !self.links().with_each(Connection::may_owe_errors, |any, more| any || more)
     }
 
     fn ahead(&self) -> (u64, u64) {
-        let each = self.links().connections().map(Connection::ahead);
-        each.fold((0, 0), |(requests, bytes), (more, longer)| (requests + more, bytes + longer))
+        self.links().with_each(Connection::ahead, |(requests, bytes), (more, longer)| {
+            (requests + more, bytes + longer)
+        })
     }
 
     fn flush(&self) -> HipResult<()> {
-        let mut flushed = Ok(());
-        for connection in self.links().connections() {
-            // A worker that is lost holds up nothing for the others.
-            flushed = flushed.and(connection.flush());
-        }
-        Ok(flushed?)
+        // A worker that is lost holds up nothing for the others.
+        Ok(self.links().with_each(Connection::flush, Result::and)?)
     }
 
     fn wait_in_order(&self, wait: Wait) -> HipResult<()> {
