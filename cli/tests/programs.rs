@@ -192,6 +192,22 @@ fn run_all_at_a_path(kind: &str) {
     assert!(worker.lives(), "{}", worker.log());
 }
 
+/// The program runs ahead of the worker, which has yet to clear what was freed: all of it together may not be more than the session may
+/// have.
+#[test]
+fn pinned_memory_comes_and_goes_where_there_is_little() {
+    let Some(folder) = built() else { return };
+    let socket = tempfile::tempdir().expect("a folder");
+    let address = format!("unix:{}", socket.path().join("worker").display());
+    for max in ["1M", "3M"] {
+        let options = ["--device", "sim", "--memory-max", max, "--listen", &address];
+        let mut worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
+        let output = run(&folder.join("pinned_churn.O3"), Some(&address), &["1048576", "500"]);
+        assert!(output.status.success(), "{max}: {output:?}");
+        assert!(worker.lives(), "{}", worker.log());
+    }
+}
+
 #[test]
 fn programs_pass_over_a_unix_socket() {
     run_all_at_a_path("unix");

@@ -119,7 +119,7 @@ impl Streams {
     }
 
     /// Does what [`new`](Self::new) does for a program with several workers: `workers` says of each device which one has it.
-    pub(crate) fn of_workers(sync_mode: SyncMode, workers: Vec<usize>) -> Self {
+    pub fn of_workers(sync_mode: SyncMode, workers: Vec<usize>) -> Self {
         let order = Arc::default();
         Self { sync_mode, mirrors: Mirrors::new(&order, workers), order, ..Self::default() }
     }
@@ -342,7 +342,11 @@ impl Streams {
     pub(crate) fn looking_stream(&self, port: &dyn Port, device: i32) -> HipResult<u64> {
         match lock(&self.looking_streams).entry(device) {
             Entry::Occupied(entry) => Ok(*entry.get()),
-            Entry::Vacant(entry) => Ok(*entry.insert(port.create_stream(device)?)),
+            Entry::Vacant(entry) => {
+                let stream = port.create_stream(device)?;
+                self.order.add(stream, false, device);
+                Ok(*entry.insert(stream))
+            }
         }
     }
 

@@ -22,6 +22,8 @@ use crate::hip::allocation;
 use crate::session::Session;
 use crate::stream::graphs::Tables;
 use crate::stream::mirror::Place;
+use crate::stream::order::legacy;
+use crate::thread;
 
 pub(crate) use exec::{
     exec_destroy, exec_flags, exec_update, instantiate, instantiate_with_flags, instantiate_with_params,
@@ -203,7 +205,7 @@ fn memcpy_1d(session: &Session, dst: Ptr, src: Ptr, len: usize, kind: i32) -> Hi
 }
 
 fn checked(session: &Session, copy: MemoryCopy) -> HipResult<Node> {
-    session.streams().check_copy(session.worker(), &copy)?;
+    session.streams().check_copy(session.worker(), &copy, legacy(thread::device()))?;
     Ok(Node::new(Command::Copy(copy)))
 }
 

@@ -28,7 +28,8 @@ fn check(session: &Session, op: &ValueOp) -> HipResult<()> {
 
 /// Puts operations on a stream, one behind the other.
 fn put(session: &Session, stream: u64, ops: &[ValueOp]) -> HipResult<()> {
-    let mut commands = ops.iter().flat_map(|op| session.streams().value_commands(session.worker(), op));
+    let mut commands =
+        ops.iter().flat_map(|op| session.streams().value_commands(session.worker(), op, stream));
     commands.try_for_each(|command| session.submit(stream, command))
 }
 

@@ -94,10 +94,10 @@ impl Streams {
     ///
     /// # Errors
     /// Those of carrying it out that are known before a byte is moved.
-    pub(super) fn check_ahead(&self, port: &dyn Port, command: &Command) -> HipResult<()> {
+    pub(super) fn check_ahead(&self, port: &dyn Port, command: &Command, stream: u64) -> HipResult<()> {
         match command {
-            Command::Copy(copy) => self.check_copy(port, copy),
-            Command::Fill(fill) => self.place_of_fill(port, fill).map(drop),
+            Command::Copy(copy) => self.check_copy(port, copy, stream),
+            Command::Fill(fill) => self.place_of_fill(port, fill, stream).map(drop),
             _ => Ok(()),
         }
     }
@@ -142,10 +142,10 @@ impl Streams {
     ///
     /// # Errors
     /// What a worker answers.
-    pub(super) fn carry_across(&self, port: &dyn Port, command: &Command) -> HipResult<()> {
+    pub(super) fn carry_across(&self, port: &dyn Port, command: &Command, stream: u64) -> HipResult<()> {
         match command {
             Command::Copy(copy) if copy.check_shape()? > 0 => {
-                self.places(port, copy)?;
+                self.places(port, copy, stream)?;
                 self.copy_across(port, copy)
             }
             Command::PeerCopy(copy) => {
@@ -153,11 +153,11 @@ impl Streams {
                 let len = usize::try_from(copy.size).map_err(|_| HipError::INVALID_VALUE)?;
                 self.copy_across(port, &MemoryCopy::linear(ends[0], ends[1], len, kind::DEVICE_TO_DEVICE)?)
             }
-            Command::Fill(fill) => match self.place_of_fill(port, fill)? {
+            Command::Fill(fill) => match self.place_of_fill(port, fill, stream)? {
                 Some(Place::Device(address)) => {
-                    let stream = self.stream_at(port, fill.dst)?;
-                    send_fill(port, fill, address, stream)?;
-                    port.wait_in_order(Wait::Stream(stream))
+                    let own = self.stream_at(port, fill.dst)?;
+                    send_fill(port, fill, address, own)?;
+                    port.wait_in_order(Wait::Stream(own))
                 }
                 _ => Ok(()),
             },
@@ -165,10 +165,13 @@ impl Streams {
         }
     }
 
-    /// Returns a stream of the device that has memory, which follows no other stream.
+    /// Returns a stream of the device that has memory, which follows no other stream. What comes on it now finds what synchronous copies
+    /// have brought to the device.
     fn stream_at(&self, port: &dyn Port, ptr: Ptr) -> HipResult<u64> {
         let device = port.allocation(ptr).map_or(0, |allocation| allocation.device);
-        self.looking_stream(port, device)
+        let stream = self.looking_stream(port, device)?;
+        self.mirror(stream).before_other(port, stream)?;
+        Ok(stream)
     }
 
     fn copy_across(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<()> {

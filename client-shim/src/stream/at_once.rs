@@ -94,7 +94,7 @@ impl Streams {
         if self.reaches_another(port, &[fill.dst], stream) {
             return None;
         }
-        match self.place_of_fill(port, fill) {
+        match self.place_of_fill(port, fill, stream) {
             Ok(Some(Place::Device(address))) => Some(send_fill(port, fill, address, stream).map(|()| {
                 self.put(stream, Outcome::Decided);
             })),
@@ -118,7 +118,7 @@ impl Streams {
         if self.reaches_another(port, &[copy.dst.at, copy.src.at], stream) {
             return Ok(None);
         }
-        let places = self.places(port, copy)?;
+        let places = self.places(port, copy, stream)?;
         let (kind, to, from) = match places {
             [Place::Device(to), Place::Device(from)] => (kind::DEVICE_TO_DEVICE, to, from),
             [Place::Device(to), Place::Unknown] => (kind::HOST_TO_DEVICE, to, copy.src.at.wire()),

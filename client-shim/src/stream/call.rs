@@ -269,7 +269,7 @@ impl Call {
                 streams.forget_mark(caller.port, mark)?;
                 self.answer.take().unwrap_or(Ok(()))?;
                 self.here = Here::HasWaited;
-                streams.carry_across(caller.port, self.work.command())?;
+                streams.carry_across(caller.port, self.work.command(), self.stream)?;
                 streams.carried_out_here(caller.port, self.stream)?;
                 streams.put(self.stream, Outcome::Open);
                 self.end(streams)
@@ -429,7 +429,7 @@ impl Call {
         }
         let crosses = streams.crosses(caller.port, command, stream);
         if crosses && !self.is_blocking || self.comes_here_later(streams, caller.port)? {
-            streams.check_ahead(caller.port, command)?;
+            streams.check_ahead(caller.port, command, stream)?;
             queue.add(order, caller, stream, command.clone())?;
             return Ok(Next::Done(Ok(())));
         }
@@ -465,9 +465,12 @@ impl Call {
         if self.is_blocking || self.here != Here::New || streams.mirrors.is_empty() {
             return Ok(false);
         }
+        let stream = self.stream;
         let is_here = match self.work.command() {
-            Command::Fill(fill) => streams.place_of_fill(port, fill)? == Some(Place::Host),
-            Command::Copy(copy) => copy.check_shape()? > 0 && streams.places(port, copy)? == [Place::Host; 2],
+            Command::Fill(fill) => streams.place_of_fill(port, fill, stream)? == Some(Place::Host),
+            Command::Copy(copy) => {
+                copy.check_shape()? > 0 && streams.places(port, copy, stream)? == [Place::Host; 2]
+            }
             _ => false,
         };
         Ok(is_here && streams.pending.look(&streams.order, Scope::Stream(self.stream)).0 != State::Nothing)
@@ -485,11 +488,11 @@ impl Call {
                 copy.check_shape()?;
                 if self.is_blocking {
                     // HIP API: copies within the device are not waited for.
-                    return streams.is_copy_on_device(port, copy);
+                    return streams.is_copy_on_device(port, copy, self.stream);
                 }
-                streams.may_come_later(port, copy)
+                streams.may_come_later(port, copy, self.stream)
             }
-            Command::Fill(fill) => Ok(fill.is_aligned() && streams.may_fill_later(port, fill)?),
+            Command::Fill(fill) => Ok(fill.is_aligned() && streams.may_fill_later(port, fill, self.stream)?),
             _ => Ok(true),
         }
     }
@@ -525,7 +528,7 @@ impl Call {
                 let copy = *copy;
                 return self.prepare_copy(streams, port, &copy);
             }
-            Command::Fill(fill) => match streams.place_of_fill(port, fill)? {
+            Command::Fill(fill) => match streams.place_of_fill(port, fill, stream)? {
                 Some(Place::Device(address)) => {
                     mirrors.before_other(port, stream)?;
                     return Ok(Some(Prepared::Fill(address)));
@@ -617,7 +620,7 @@ impl Call {
         if copy.check_shape()? == 0 {
             return Ok(None);
         }
-        let [to, from] = streams.places(port, copy)?;
+        let [to, from] = streams.places(port, copy, stream)?;
         let on_device = [to, from].map(|place| matches!(place, Place::Device(_)));
         self.settles = settles([to, from], is_blocking);
         self.is_shared = [to, from].iter().any(|place| matches!(place, Place::Shared(_)));

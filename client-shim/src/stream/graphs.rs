@@ -398,11 +398,14 @@ pub fn released(remote: Option<Arc<RemoteGraph>>) -> Vec<Call> {
 
 impl Streams {
     /// Returns what a node does, as nodes of one command each.
-    fn each(&self, port: &dyn Port, node: &Node) -> Vec<Node> {
+    fn each(&self, port: &dyn Port, node: &Node, stream: u64) -> Vec<Node> {
         match &**node {
-            Command::Values(values) => {
-                values.ops.iter().flat_map(|op| self.value_commands(port, op)).map(Node::new).collect()
-            }
+            Command::Values(values) => values
+                .ops
+                .iter()
+                .flat_map(|op| self.value_commands(port, op, stream))
+                .map(Node::new)
+                .collect(),
             work if work.is_only_noted() => Vec::new(),
             _ => vec![node.clone()],
         }
@@ -440,9 +443,9 @@ impl Streams {
         let Some(remote) = remote else {
             let work = instance.steps().iter().filter_map(|step| step.work());
             calls.extend(
-                work.flat_map(
-                    |node| if is_captured { vec![node.clone()] } else { self.each(caller.port, node) },
-                )
+                work.flat_map(|node| {
+                    if is_captured { vec![node.clone()] } else { self.each(caller.port, node, stream) }
+                })
                 .map(|node| call(node, stream)),
             );
             return Ok(calls);
@@ -452,7 +455,8 @@ impl Streams {
                 let part = GraphPart { remote: Arc::clone(&remote), exec: Arc::clone(&instance), index };
                 calls.push(Call::node(Node::new(Command::Graph(part)), stream));
             } else {
-                let nodes = nodes(&instance, steps.clone()).flat_map(|node| self.each(caller.port, node));
+                let nodes =
+                    nodes(&instance, steps.clone()).flat_map(|node| self.each(caller.port, node, stream));
                 calls.extend(nodes.map(|node| Call::node(node, stream)));
             }
         }

@@ -168,6 +168,12 @@ impl Mirrors {
         self.sides.len() > 1
     }
 
+    /// Returns one device of each worker: `device` of its own.
+    pub(crate) fn a_device_each(&self, device: i32) -> impl Iterator<Item = i32> {
+        let own = self.worker_of(device);
+        self.sides().enumerate().map(move |(number, side)| if number == own { device } else { side.home() })
+    }
+
     /// Returns the memory as each worker has it.
     pub(super) fn sides(&self) -> impl Iterator<Item = &Side> {
         self.sides.iter()

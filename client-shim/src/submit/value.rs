@@ -105,7 +105,10 @@ impl Session {
                 read.into_iter().next().unwrap_or_default()
             }
             Place::Mirrored(_) => {
-                self.drive(&mut WaitCall::of_worker(thread::device()))?;
+                // Any worker may have written it.
+                for device in mirrors.a_device_each(thread::device()) {
+                    self.drive(&mut WaitCall::of_worker(device))?;
+                }
                 return here(wait);
             }
             Place::Shared(_) | Place::Host => return here(wait),

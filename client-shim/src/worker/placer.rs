@@ -8,7 +8,7 @@ use hipr_abi::{hipMemoryTypeDevice, hipMemoryTypeHost, hipMemoryTypeManaged};
 use hipr_proto::op::MemLeaseReply;
 use hipr_proto::{HipError, Lease, PLACE_PAGE_BYTES};
 
-use super::shared::Shared;
+use super::shared::{Part, Shared};
 use super::told::ToldMemory;
 
 /// The device whose memory is placed: the one that is current when a session opens.
@@ -179,7 +179,18 @@ impl Placer {
         let spared = (bytes.min(self.lease.bytes()), allocations.min(self.lease.allocations()));
         // There is so much.
         let _ = self.lease.give_back(spared.0, spared.1);
+        self.note_room();
         spared
+    }
+
+    /// Returns whether `size` bytes that were placed at an address can be part of the file that the worker maps as well, if they shall.
+    pub(super) fn part(&self, device_ptr: u64, size: u64, wanted: bool) -> Part {
+        self.shared.at(device_ptr, size, self.lease.bytes(), wanted)
+    }
+
+    /// Notes that a request is sent that changes the account.
+    pub(super) fn note_room(&mut self) {
+        self.shared.note_room(self.lease.bytes());
     }
 
     /// Takes back what was placed at an address last, of which nobody was told.

@@ -105,13 +105,15 @@ impl Worker {
             let mut placer = lock(&link.places.placer);
             Self::open(link, &mut placer);
             match placer.place(size) {
-                Place::At(device_ptr) => match placer.shared.at(device_ptr, size, shares) {
+                Place::At(device_ptr) => match placer.part(device_ptr, size, shares) {
                     Part::None => {
+                        placer.note_room();
                         send_place(link, kind, device_ptr, size, flags)?;
                         return Ok(Some((device_ptr, Source::New)));
                     }
                     Part::Of(file) => {
                         placer.shared.add(device_ptr, size);
+                        placer.note_room();
                         let offset = device_ptr - placer.lease.window().start;
                         let request = op::MallocShared { device_ptr, size, kind: kind.number(), flags };
                         link.connection.tell_with(&request, on_device())?;
@@ -124,7 +126,7 @@ impl Worker {
                             asking = Some(lock(&link.places.asking));
                             continue;
                         }
-                        let (resets, frees) = (placer.resets, placer.shared.frees);
+                        let (resets, frees) = (placer.resets, placer.shared.ask());
                         let window = placer.lease.window();
                         let asked = link.connection.start(&op::MemShare {}, on_device())?;
                         drop(placer);
@@ -175,6 +177,7 @@ impl Worker {
             Self::open(link, &mut placer);
             match placer.place_there(device_ptr, size) {
                 Place::At(device_ptr) => {
+                    placer.note_room();
                     send_place(link, kind, device_ptr, size, flags)?;
                     return Ok(true);
                 }

@@ -224,11 +224,11 @@ pub trait Port: HostMemory + WrittenPages {
     /// # Errors
     /// A lost connection.
     fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()>;
-    /// Begins to ask what changes in a range of device memory, of which all bytes are zeros or become so.
+    /// Begins to ask the worker of a device what changes in a range of device memory, of which all bytes are zeros or become so.
     ///
     /// # Errors
     /// A lost connection.
-    fn watch(&self, at: u64, len: usize) -> HipResult<()>;
+    fn watch(&self, at: u64, len: usize, device: i32) -> HipResult<()>;
     /// Fills device memory with `count` elements.
     ///
     /// # Errors

@@ -492,8 +492,9 @@ impl Port for Worker {
         Ok(self.links().tell_with(&request, extra)?)
     }
 
-    fn watch(&self, at: u64, len: usize) -> HipResult<()> {
-        self.tell(&op::MemWatch { address: at, length: len as u64 })
+    fn watch(&self, at: u64, len: usize, device: i32) -> HipResult<()> {
+        let request = op::MemWatch { address: at, length: len as u64 };
+        thread::with_device(device, || self.tell(&request))
     }
 
     fn fill(&self, to: u64, pattern: Pattern, count: usize, stream: u64) -> HipResult<()> {

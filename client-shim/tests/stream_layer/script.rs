@@ -165,7 +165,7 @@ impl Port for Script {
         )
     }
 
-    fn watch(&self, at: u64, len: usize) -> HipResult<()> {
+    fn watch(&self, at: u64, len: usize, _device: i32) -> HipResult<()> {
         self.note(format!("watch {len} bytes at {at:#x}"))
     }
 

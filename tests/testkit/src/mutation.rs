@@ -352,8 +352,8 @@ mutations! {
         "functions.all_of(&streams.order, device)"
         => "{ let _ = device; functions.all() }";
     no_call_waits_for_what_hip_does_not: "a fill of mirrored memory waits for functions", "stream/call.rs",
-        "streams.may_fill_later(port, fill)?"
-        => "streams.is_fill_on_device(port, fill)?";
+        "streams.may_fill_later(port, fill, self.stream)?"
+        => "streams.is_fill_on_device(port, fill, self.stream)?";
     nothing_hangs: "no thread is started for a queue while there is another", "stream/host_functions.rs",
         "caller.threads.start(queue)?;"
         => "if state.queues.is_empty() { caller.threads.start(queue)?; }";
@@ -365,6 +365,43 @@ mutations! {
     nothing_hangs: "a stream that does not block counts as blocking once it is destroyed", "stream.rs",
         "self.graphs.forget_stream(stream);"
         => "self.order.remove(stream); self.graphs.forget_stream(stream);";
+
+    work_is_done_once: "a worker is asked to wait for an event of another one", "stream/across.rs",
+        "self.events.info(*event).is_ok_and(|info| self.is_elsewhere(info.device, stream))"
+        => "{ let _ = event; false }";
+    work_is_done_once: "a worker is asked to fill memory of another one", "stream/at_once.rs",
+        "if self.reaches_another(port, &[fill.dst], stream) {"
+        => "if self.reaches_another(port, &[fill.dst], stream) && false {";
+    work_is_done_in_order: "a step that concerns another worker does not wait for what its stream has", "stream/call.rs",
+        "Ok(Next::CallHost(HostFunction::Await(mark), Ok(())))"
+        => "self.answer = Some(Ok(()));
+                Ok(Next::Continue)";
+    work_is_done_in_order: "a copy to another worker is read before all that this one is sent later, and not written", "stream/across.rs",
+        "send_copy(self, port, &Transfer { kind, to, from, copy: *copy, stream, is_blocking: true })"
+        => "send_copy(self, port, &Transfer { kind, to, from, copy: *copy, stream, is_blocking: false })";
+    work_is_done_in_order: "what another worker is sent later does not come behind a fill", "stream/across.rs",
+        "port.wait_in_order(Wait::Stream(own))"
+        => "Ok(())";
+    work_is_done_in_order: "another worker's stream waits for the last record of an event", "stream/kept.rs",
+        "let known = step.and_then(|step| kept.events.remove(&step));"
+        => "let known: Option<Event> = step.and(None);";
+    work_is_done_in_order: "memory is where the worker of the current device has it", "stream/place.rs",
+        "match self.mirror(stream).place(port, place.at, span, place.is_device)? {"
+        => "match self.mirrors.place(port, place.at, span, place.is_device)? {";
+    work_sees_what_the_program_wrote: "all that the program wrote goes to the first worker", "stream.rs",
+        "self.mirrors.of(|| self.order.device_of(stream))"
+        => "self.mirrors.of(|| stream as i32 & 0)";
+    waits_bring_what_work_wrote: "a wait fetches what the first worker has", "stream.rs",
+        "self.mirrors.of(|| match wait() {"
+        => "self.mirrors.of(|| 0 * match wait() {";
+    work_is_done_in_order: "a copy between workers does not see what a synchronous copy from memory on both sides has brought", "stream/across.rs",
+        "self.mirror(stream).before_other(port, stream)?;"
+        => "";
+    what_ended_is_forgotten: "the mark before a step is never destroyed", "stream/across.rs",
+        "port.destroy_event(mark)
+    }"
+        => "Ok(())
+    }";
 
     what_ended_is_forgotten: "a destroyed event is remembered", "stream/call.rs",
         "streams.events.remove(*event);"

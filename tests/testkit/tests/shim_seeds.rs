@@ -15,7 +15,8 @@ const MET: &str = "Device Pageable Pinned Mapped Elsewhere Managed Registered Le
     fill set copy synchronous-copy read write wait query device stream event record await function callback open destroy-stream \
     create-stream destroy-event create-event begin-capture end-capture launch-graph destroy-graph deed-read deed-write deed-open deed-pass \
     waits-for-functions not-ready refused captured executed executed-in-the-process executed-in-a-call function-began function-ended passed at-a-gate \
-    shows-own shows-later shows-all graph-again Changes Nothing ChangesForAWhile near devices";
+    shows-own shows-later shows-all graph-again Changes Nothing ChangesForAWhile near devices \
+    apart executed-across sent";
 
 #[test]
 fn the_first_seeds_pass() {
@@ -40,6 +41,9 @@ fn the_first_seeds_meet_everything_there_is() {
         case.options.streams.iter().for_each(|stream| meet(&format!("{:?}", stream.kind)));
         if case.options.has_several_devices() {
             meet("devices");
+        }
+        if case.options.are_apart {
+            meet("apart");
         }
         for acts in &case.script.0 {
             acts.iter().for_each(|act| meet_act(act, &mut meet));
@@ -67,8 +71,10 @@ fn the_first_seeds_meet_everything_there_is() {
                         By::Worker => "executed",
                         By::Process => "executed-in-the-process",
                         By::Call => "executed-in-a-call",
+                        By::Across => "executed-across",
                     });
                 }
+                Event::Sent { .. } => meet("sent"),
                 Event::Refused { .. } => meet("refused-work"),
                 Event::Erred { .. } => meet("erred"),
                 Event::Told { .. } => meet("told"),

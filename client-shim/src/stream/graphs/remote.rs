@@ -38,7 +38,7 @@ impl Streams {
             return Ok(None);
         }
         let mut remote = RemoteGraph { parts: Vec::new() };
-        for (goes, steps) in self.cut(port, exec)? {
+        for (goes, steps) in self.cut(port, exec, stream)? {
             let mut part = None;
             if goes && nodes(exec, steps.clone()).count() >= PART_MIN {
                 match self.upload_part(port, exec, &steps, recorder, stream) {
@@ -57,11 +57,11 @@ impl Streams {
 
     /// Splits a graph into parts that the worker can execute by itself and parts that it cannot; the first of each pair
     /// says which.
-    fn cut(&self, port: &dyn Port, exec: &Exec<Node>) -> HipResult<Vec<(bool, Range<usize>)>> {
+    fn cut(&self, port: &dyn Port, exec: &Exec<Node>, stream: u64) -> HipResult<Vec<(bool, Range<usize>)>> {
         let mut parts: Vec<(bool, Range<usize>)> = Vec::new();
         for (at, step) in exec.steps().iter().enumerate() {
             let goes = match step.work() {
-                Some(node) if !node.is_only_noted() => self.needs_only_the_worker(port, node)?,
+                Some(node) if !node.is_only_noted() => self.needs_only_the_worker(port, node, stream)?,
                 // Nothing, wherever it is.
                 _ => parts.last().is_some_and(|(goes, _)| *goes),
             };

@@ -169,7 +169,7 @@ impl Regions {
         region.is_watched = port.tells_changes();
         if region.is_watched {
             // Before the zeros, so that whatever is there once they are is told.
-            port.watch(remote, len)?;
+            port.watch(remote, len, self.rule.device_of(stream))?;
         }
         self.order(port, stream)?;
         port.fill(remote, Pattern::Byte(0), len, stream)?;

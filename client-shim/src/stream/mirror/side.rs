@@ -65,7 +65,7 @@ impl Side {
     ///
     /// # Errors
     /// `hipErrorInvalidValue` when they go beyond the memory they begin in.
-    pub(super) fn place(
+    pub(in crate::stream) fn place(
         &self,
         port: &dyn Port,
         ptr: Ptr,
@@ -99,6 +99,11 @@ impl Side {
         let regions = self.regions();
         let (region, offset) = regions.find(ptr)?;
         Some((region.info, offset, region.remote))
+    }
+
+    /// Returns a device of the worker.
+    pub(super) fn home(&self) -> i32 {
+        self.regions().home
     }
 
     /// Returns the device address of a region for a device, allocating it if it has none.

@@ -70,11 +70,6 @@ impl Judge<'_> {
         self.model.trace.items.get(item).is_some_and(|item| item.kind == kind)
     }
 
-    /// Returns the first item of a set that is not done, if there is one.
-    fn not_done(&self, set: &Items) -> Option<usize> {
-        self.all_not_done(set).next()
-    }
-
     /// Returns the first item of a set that is not done and can still show something, if there is one.
     fn open(&self, set: &Items) -> Option<usize> {
         self.all_open(set).next()
@@ -88,7 +83,8 @@ impl Judge<'_> {
     fn all_not_done(&self, set: &Items) -> impl Iterator<Item = usize> {
         set.iter().filter(|item| {
             let state = self.model.items.get(*item);
-            !self.is(*item, ItemKind::Write) && state.is_some_and(|state| !state.is_done && !state.has_failed)
+            !self.is(*item, ItemKind::Write)
+                && state.is_some_and(|state| !state.is_done && !state.is_sent && !state.has_failed)
         })
     }
 
@@ -120,7 +116,7 @@ impl Judge<'_> {
             Event::Still { waiting, at_gate } => self.still(waiting, *at_gate),
             Event::Began { .. } | Event::FunctionEnded { .. } | Event::Wrote { .. } => {}
             Event::Opened { .. } | Event::Passed { .. } => {}
-            Event::Refused { .. } | Event::Erred { .. } | Event::Told { .. } => {}
+            Event::Refused { .. } | Event::Erred { .. } | Event::Told { .. } | Event::Sent { .. } => {}
         }
         self.model.apply(event);
     }
@@ -132,11 +128,20 @@ impl Judge<'_> {
             && stream.is_some_and(|stream| self.model.tells_of(target, stream))
     }
 
+    /// Returns whether an item only writes to memory of another worker what was known when it was sent: whoever looks at that memory comes
+    /// behind it, and nobody can see that the other item does not.
+    fn is_decided_elsewhere(&self, item: usize, other: usize) -> bool {
+        let all = &self.model.trace.items;
+        let worker = |item: usize| Some(self.model.worker_of(all.get(item)?.stream?));
+        all.get(item).is_some_and(|item| item.is_decided) && worker(item) != worker(other)
+    }
+
     fn in_order(&mut self, item: usize, by: By) {
         let before = self.model.before_item(item);
         let stream = |item: usize| self.model.trace.items.get(item).and_then(|item| item.stream);
         let first = match by {
-            By::Worker => self.not_done(&before),
+            By::Worker => self.all_not_done(&before).find(|other| !self.is_decided_elsewhere(*other, item)),
+            By::Across => self.open(&before),
             // It sees what the program sees.
             _ if self.is(item, ItemKind::Function) => self.open(&before),
             // The program sees it, which need not have waited for what its own calls have come behind.

@@ -71,6 +71,8 @@ enum Doing {
     Question(u64),
     /// It waits until the answers to a question have been applied.
     Applied(u64),
+    /// It waits until an event of the stream layer has happened.
+    Await(EventHandle),
     /// It waits for commands of the worker, and will get this answer, or an error of the work that it waits for.
     Answer(Vec<usize>, HipResult<()>, Option<Wait>),
     /// It executes deeds of a host function: its item, what comes next, the result to go on with.
@@ -81,6 +83,8 @@ enum Doing {
 enum Part {
     Call(Box<Call>),
     Wait(WaitCall),
+    /// A wait of a step for an event of the stream layer.
+    Await(EventHandle, WaitCall),
     /// The end of a synchronous fill, and whether the host functions before it are over.
     Finish(Ptr, bool),
 }
@@ -152,6 +156,8 @@ struct Life<'c> {
 /// A step that a queue's thread executes: its number, and the item of its function.
 struct Running {
     number: u64,
+    /// The number of the script's command, if it is a copy or a fill.
+    command: Option<usize>,
     item: Option<usize>,
 }
 
@@ -163,11 +169,16 @@ impl<'c> Life<'c> {
             true => SyncMode::Lazy { ahead_max_bytes: AHEAD_MAX_BYTES },
             false => SyncMode::Strict,
         };
-        machine.0.borrow_mut().trace.is_lazy = case.options.is_lazy;
+        {
+            let mut state = machine.0.borrow_mut();
+            (state.trace.is_lazy, state.trace.are_apart) = (case.options.is_lazy, case.options.are_apart);
+            state.are_apart = case.options.are_apart;
+        }
+        let workers = if case.options.are_apart { vec![0, 1] } else { Vec::new() };
         let mut life = Self {
             case,
             machine,
-            streams: Streams::new(sync_mode),
+            streams: Streams::of_workers(sync_mode, workers),
             starts: Starts::default(),
             choices: Choices::new(&case.schedule),
             programs: programs.collect(),
@@ -181,7 +192,9 @@ impl<'c> Life<'c> {
         };
         // One memory tells the program sooner than the worker does.
         machine.0.borrow_mut().has_watches = case.options.has_watches && !case.options.is_near;
-        machine.0.borrow_mut().changes.tells = Some(case.options.tells);
+        for changes in &mut machine.0.borrow_mut().changes {
+            changes.tells = Some(case.options.tells);
+        }
         machine.0.borrow_mut().notes.are_kept = case.options.has_notes;
         if case.options.has_several_devices() {
             life.streams.share();
@@ -216,8 +229,9 @@ impl<'c> Life<'c> {
 
     fn create_event(&mut self, index: usize) {
         let mut state = self.machine.0.borrow_mut();
-        let handle = state.create_event();
-        self.streams.events.add(EventHandle::from_wire(handle), 0, 0);
+        let device = self.case.options.device_of_event(index);
+        let handle = state.create_event(device);
+        self.streams.events.add(EventHandle::from_wire(handle), 0, device);
         let number = state.trace.events_made;
         state.trace.events_made += 1;
         if let Some(slot) = self.event_slots.get_mut(index) {
@@ -228,6 +242,7 @@ impl<'c> Life<'c> {
     fn create_memory(&mut self, index: usize) {
         let kind = self.case.options.memory.get(index).copied().unwrap_or(MemoryKind::Pageable);
         let len = WORDS * WORD;
+        let device = self.case.options.device_of_memory(index);
         let mut state = self.machine.0.borrow_mut();
         let host = (HOST_START + STEP * index as u64) as usize;
         let first = state.trace.items.len();
@@ -247,19 +262,20 @@ impl<'c> Life<'c> {
             bytes.extend_from_slice(&value.to_le_bytes());
         }
         if kind == MemoryKind::Device {
-            let at = state.allocate(len);
-            state.device.insert(at, bytes);
-            state.allocations.push((at as usize, len));
+            let at = state.allocate(device, len);
+            state.place(device, at, bytes);
+            state.allocations.push((at as usize, len, device));
             self.bases.push(at as usize);
             return;
         }
         self.bases.push(host);
         let flags = if kind == MemoryKind::Pinned { 0 } else { MAPPED };
         let origin = if kind == MemoryKind::Managed { Origin::Managed } else { Origin::Pinned };
-        let info = RegionInfo { origin, host: Ptr(host), len, flags, device: 0 };
+        let info = RegionInfo { origin, host: Ptr(host), len, flags, device };
         if self.case.options.is_near && kind.is_shared_nearby() {
-            let remote = if kind == MemoryKind::Elsewhere { state.allocate(len) } else { host as u64 };
-            state.device.insert(remote, bytes);
+            let remote =
+                if kind == MemoryKind::Elsewhere { state.allocate(device, len) } else { host as u64 };
+            state.place(device, remote, bytes);
             state.shared.insert(host, remote);
             self.streams.mirrors.add_shared(info, remote, None);
             return;
@@ -273,11 +289,12 @@ impl<'c> Life<'c> {
                 let _ = self.streams.mirrors.register(Ptr(host), len, MAPPED);
             }
             MemoryKind::Elsewhere => {
-                let remote = state.allocate(len);
+                let remote = state.allocate(device, len);
+                state.elsewhere.insert(host);
                 self.streams.mirrors.add(info, remote, None);
             }
             MemoryKind::Pinned | MemoryKind::Mapped | MemoryKind::Managed => {
-                state.device.insert(host as u64, vec![0xee; len]);
+                state.place(device, host as u64, vec![0xee; len]);
                 self.streams.mirrors.add(info, host as u64, None);
             }
         }
@@ -362,7 +379,14 @@ impl<'c> Life<'c> {
     /// Notes that nothing goes on, and opens a gate that a function waits at, if there is one.
     fn open_a_gate(&mut self) -> bool {
         let waits = |doing: &Doing| {
-            matches!(doing, Doing::Steps(_) | Doing::Answer(..) | Doing::Question(..) | Doing::Applied(_))
+            matches!(
+                doing,
+                Doing::Steps(_)
+                    | Doing::Answer(..)
+                    | Doing::Question(..)
+                    | Doing::Applied(_)
+                    | Doing::Await(_)
+            )
         };
         let waiting: Vec<usize> = self
             .programs
@@ -435,8 +459,8 @@ impl<'c> Life<'c> {
         }
         let mut state = self.machine.0.borrow_mut();
         let (streams, events, graphs) = state.leftovers();
-        // What the stream layer has for itself: two streams, to fetch on and to keep records, and of each device one to record on and two
-        // events.
+        // What the stream layer has for itself: for each worker two streams, to fetch on and to keep records, and of each device one to
+        // record on and two events. Where there are several workers, a stream of each device to copy on as well.
         let own = self
             .case
             .options
@@ -444,7 +468,8 @@ impl<'c> Life<'c> {
             .iter()
             .filter(|stream| matches!(stream.kind, StreamKind::Legacy | StreamKind::PerThread));
         let devices = 1 + usize::from(self.case.options.has_several_devices());
-        if streams > own.count() + 2 + devices || events > 2 * devices || graphs > 0 {
+        let of_library = if self.case.options.are_apart { 4 * devices } else { 2 + devices };
+        if streams > own.count() + of_library || events > 2 * devices || graphs > 0 {
             left.push(format!("the worker has {streams} streams, {events} events and {graphs} graphs"));
         }
         state.trace.left = left;

@@ -4,13 +4,16 @@
 //! the legacy stream of its device where the two wait for each other, and behind the events that its stream waits for. A copy that brings bytes and
 //! is synchronous holds up all that comes later, as the worker's dispatch does, and so does a wait that nobody waits
 //! for. What it tells of memory on both sides is in [`changes`], what the process notes of it in [`written`].
+//!
+//! There may be two workers, one for each device. Each has memory of its own, knows only its own streams and events, and is held up by
+//! nothing that the other one has.
 
 mod changes;
 mod written;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use amdhip64::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use amdhip64::convert::{Event as EventHandle, Ptr};
@@ -29,6 +32,8 @@ pub(super) use self::written::Write;
 pub(super) const WORD: usize = 4;
 /// What device memory has before anything is written to it.
 const GARBAGE: u8 = 0xee;
+/// Maximum number of workers.
+pub(super) const WORKERS: usize = 2;
 /// The value of the first fill; that of a fill tells the number of its command.
 pub(super) const FILLS: u32 = 0x4000_0000;
 
@@ -40,6 +45,8 @@ pub(super) struct Sheet {
     pub(super) words: usize,
     /// Device addresses that a kernel knows without arguments: of the word that it writes, and of the one that it reads.
     pub(super) known: Option<(u64, u64)>,
+    /// Whether it is a kernel, which reaches memory of its own worker only.
+    pub(super) is_kernel: bool,
     /// Whether it leaves an error when it is done.
     pub(super) fails: bool,
     /// Whether it only writes to memory of the device what is known when it is sent.
@@ -137,12 +144,18 @@ pub(super) struct State {
     pub(super) trace: Trace,
     /// Memory of the process, by address.
     pub(super) host: BTreeMap<usize, Vec<u8>>,
-    /// Memory of the device, by address.
-    pub(super) device: BTreeMap<u64, Vec<u8>>,
+    /// Memory of each worker, by address.
+    pub(super) device: [BTreeMap<u64, Vec<u8>>; WORKERS],
+    /// Whether each device is of a worker of its own.
+    pub(super) are_apart: bool,
+    /// Memory of the program that no worker can have at the same address.
+    pub(super) elsewhere: BTreeSet<usize>,
+    /// Bytes on their way from one worker to the other, by the address that they have here.
+    passing: Option<(usize, Vec<u8>)>,
     /// Memory of the device that the process maps, by its address there.
     pub(super) shared: BTreeMap<usize, u64>,
-    /// Allocations that the program knows as device memory.
-    pub(super) allocations: Vec<(usize, usize)>,
+    /// Allocations that the program knows as device memory, with their devices.
+    pub(super) allocations: Vec<(usize, usize, i32)>,
     /// What commands of the script mean, by number.
     pub(super) sheets: BTreeMap<usize, Sheet>,
     /// Items that wait for being executed, by command and stream, in order.
@@ -151,10 +164,11 @@ pub(super) struct State {
     open: Vec<usize>,
     streams: BTreeMap<u64, Tail>,
     free_streams: Vec<u64>,
-    events: BTreeMap<u64, Option<usize>>,
+    /// What each event was recorded as, and its device.
+    events: BTreeMap<u64, (Option<usize>, i32)>,
     free_events: Vec<u64>,
-    /// The commands that hold up all later ones.
-    barrier: Vec<usize>,
+    /// The commands that hold up all later ones of each worker.
+    barriers: [Vec<usize>; WORKERS],
     /// Items whose kernels failed, with their streams, until somebody is told.
     errors: Vec<(Failed, usize)>,
     /// Copies to the process's memory that were refused because of errors before them.
@@ -169,8 +183,8 @@ pub(super) struct State {
     pub(super) stream: u64,
     /// Bits that decide which commands are executed before bytes are fetched (the low four), and while they are.
     pub(super) haste: u64,
-    /// What the worker knows of memory on both sides.
-    pub(super) changes: changes::Changes,
+    /// What each worker knows of memory on both sides.
+    pub(super) changes: [changes::Changes; WORKERS],
     /// What the process notes of writes to its memory.
     pub(super) notes: written::Notes,
     questions: BTreeMap<u64, Question>,
@@ -206,11 +220,27 @@ impl State {
         0x100 + self.handles
     }
 
-    /// Allocates device memory.
-    pub(super) fn allocate(&mut self, len: usize) -> u64 {
+    /// Allocates memory of a device.
+    pub(super) fn allocate(&mut self, device: i32, len: usize) -> u64 {
         let at = DEVICE_START + STEP * self.handle();
-        self.device.insert(at, vec![GARBAGE; len]);
+        self.place(device, at, vec![GARBAGE; len]);
         at
+    }
+
+    /// Gives a device memory at an address.
+    pub(super) fn place(&mut self, device: i32, at: u64, bytes: Vec<u8>) {
+        let worker = self.worker_of(device);
+        self.device.iter_mut().skip(worker).take(1).for_each(|memory| drop(memory.insert(at, bytes.clone())));
+    }
+
+    /// Returns the number of the worker that has a device.
+    pub(super) fn worker_of(&self, device: i32) -> usize {
+        if self.are_apart { device as usize % WORKERS } else { 0 }
+    }
+
+    /// Returns the number of the worker that has a stream.
+    fn worker(&self, stream: u64) -> usize {
+        self.worker_of(self.device_of(stream))
     }
 
     /// Creates a stream of a device. Handles of destroyed streams are used again.
@@ -228,10 +258,31 @@ impl State {
     }
 
     /// Creates an event. Handles of destroyed events are used again.
-    pub(super) fn create_event(&mut self) -> u64 {
+    pub(super) fn create_event(&mut self, device: i32) -> u64 {
         let handle = self.free_events.pop().unwrap_or_else(|| self.handle());
-        self.events.insert(handle, None);
+        self.events.insert(handle, (None, device));
         handle
+    }
+
+    /// Returns the command as which an event was recorded.
+    fn record_of(&self, event: EventHandle) -> Option<usize> {
+        self.events.get(&event.wire()).and_then(|(recorded, _)| *recorded)
+    }
+
+    /// Returns what an event was recorded as, for its use on a stream. Notes a use of it that its worker cannot know.
+    fn known_event(&mut self, event: EventHandle, stream: u64) -> Option<Option<usize>> {
+        match self.events.get(&event.wire()).copied() {
+            Some((recorded, device)) if self.worker_of(device) == self.worker(stream) => Some(recorded),
+            Some(_) => {
+                let what = format!("{event:?} on the stream {stream:#x}, which another worker has");
+                self.note(Event::Unasked { what });
+                None
+            }
+            None => {
+                self.note(Event::Unasked { what: format!("a use of {event:?}, which is no more") });
+                None
+            }
+        }
     }
 
     fn is_done(&self, command: usize) -> bool {
@@ -265,7 +316,7 @@ impl State {
         }
         let mut after = self.tails(stream, true);
         after.extend(also.into_iter().filter(|other| !self.is_done(*other)));
-        after.extend(self.held_up_by());
+        after.extend(self.held_up_by(self.worker(stream)));
         let number = self.commands.len();
         let on = self.device_of(stream);
         self.commands.push(Command { stream, on, after, work, of, is_done: false });
@@ -274,9 +325,17 @@ impl State {
         number
     }
 
-    /// Returns the commands that hold up what comes now.
-    fn held_up_by(&self) -> impl Iterator<Item = usize> + '_ {
-        self.barrier.iter().copied().filter(|command| !self.is_done(*command))
+    /// Returns the commands that hold up what a worker is given now.
+    fn held_up_by(&self, worker: usize) -> impl Iterator<Item = usize> + '_ {
+        let barrier = self.barriers.get(worker).map(Vec::as_slice).unwrap_or_default();
+        barrier.iter().copied().filter(|command| !self.is_done(*command))
+    }
+
+    /// Lets commands hold up all that a worker is given later.
+    fn hold_up(&mut self, worker: usize, commands: Vec<usize>) {
+        if let Some(barrier) = self.barriers.get_mut(worker) {
+            *barrier = commands;
+        }
     }
 
     /// Puts a command of the script on a stream, or records it.
@@ -292,11 +351,29 @@ impl State {
     }
 
     fn take_expected(&mut self, id: usize, stream: u64, work: &Work) -> Option<usize> {
-        let at = self.expected.iter().position(|(of, on, _)| (*of, *on) == (id, stream));
-        if at.is_none() {
+        let is_it = |(of, on, _): &(usize, u64, usize)| (*of, *on) == (id, stream);
+        // What concerns two workers is carried out on a stream of the stream layer.
+        let is_across = |(of, on, _): &(usize, u64, usize)| self.are_apart && (*of, *on) == (id, self.stream);
+        let all = || self.expected.iter();
+        let at = all().position(is_it).or_else(|| all().position(is_across));
+        let Some(at) = at else {
             self.note(Event::Unasked { what: format!("{work:?}, command {id}, on the stream {stream:#x}") });
+            return None;
+        };
+        let (_, on, item) = self.expected.remove(at);
+        if on != stream {
+            self.note(Event::Sent { item });
         }
-        at.map(|at| self.expected.remove(at).2)
+        Some(item)
+    }
+
+    /// Notes that a step will not do its command.
+    pub(super) fn refuse(&mut self, command: Option<usize>, stream: u64) {
+        let is_it = |(of, on, _): &(usize, u64, usize)| Some(*of) == command && *on == stream;
+        if let Some(at) = self.expected.iter().position(is_it) {
+            let item = self.expected.remove(at).2;
+            self.note(Event::Refused { item });
+        }
     }
 
     /// Returns how many commands can be executed now.
@@ -325,18 +402,30 @@ impl State {
                 let is_there =
                     |command: &usize| self.commands.get(*command).is_some_and(|command| command.on == device);
                 let mut all: Vec<usize> = self.open.iter().copied().filter(is_there).collect();
-                all.extend(self.held_up_by());
+                all.extend(self.held_up_by(self.worker_of(device)));
                 all
             }
             Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
                 let mut all = self.tails(stream, false);
-                all.extend(self.held_up_by());
+                all.extend(self.held_up_by(self.worker(stream)));
                 all
             }
             Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
-                let recorded = self.events.get(&event.wire()).copied().flatten();
-                let recorded = recorded.filter(|command| !self.is_done(*command));
-                recorded.into_iter().chain(self.held_up_by()).collect()
+                let recorded = self.record_of(event).filter(|command| !self.is_done(*command));
+                recorded.into_iter().chain(self.held_up_by(self.worker_of_wait(wait))).collect()
+            }
+        }
+    }
+
+    /// Returns the number of the worker that is asked to wait.
+    fn worker_of_wait(&self, wait: Wait) -> usize {
+        match wait {
+            Wait::Device(device) => self.worker_of(device),
+            Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
+                self.worker(stream)
+            }
+            Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
+                self.events.get(&event.wire()).map_or(0, |(_, device)| self.worker_of(*device))
             }
         }
     }
@@ -378,7 +467,7 @@ impl State {
             Wait::Device(device) => (None, device),
             Wait::Stream(stream) => (Some(stream), self.device_of(stream)),
             Wait::Event(event) => {
-                let recorded = self.events.get(&event.wire()).copied().flatten();
+                let recorded = self.record_of(event);
                 let Some(command) = recorded.and_then(|recorded| self.commands.get(recorded)) else {
                     return false;
                 };
@@ -447,42 +536,36 @@ impl State {
         command.is_done = true;
         let (work, of) = (std::mem::replace(&mut command.work, Work::Nothing), command.of);
         let stream = command.stream;
+        let worker = self.worker(stream);
         if matches!(work, Work::Receive { .. }) && self.tell_errors(Wait::Stream(stream)) {
             self.refused.push(number);
             self.trace.events.extend(of.map(|(_, item)| Event::Refused { item }));
             return;
         }
         let sheet = of.and_then(|(id, _)| self.sheets.get(&id).cloned());
-        let words = |place: Place, bytes: &[u8]| -> Vec<(Place, u32)> {
-            let word = |(at, word): (usize, &[u8])| {
-                let place = Place { word: place.word + at, ..place };
-                (place, word.try_into().map_or(0, u32::from_le_bytes))
-            };
-            bytes.chunks(WORD).enumerate().map(word).collect()
-        };
         // What it reads, and what it writes.
         let (seen, written) = match work {
             Work::Kernel { to, from } => {
                 let value = of.map_or(0, |(_, item)| value_of(item)).to_le_bytes();
-                let seen = self.read_device(from, WORD);
-                self.write_device(to, &value);
+                let seen = self.read_device(worker, from, WORD);
+                self.write_device(worker, to, &value);
                 (seen, value.to_vec())
             }
             Work::Fill { to, bytes } => {
-                self.write_device(to, &bytes);
+                self.write_device(worker, to, &bytes);
                 (Vec::new(), bytes)
             }
             Work::Copy { to, from, len } => {
-                let bytes = self.read_device(from, len);
-                self.write_device(to, &bytes);
+                let bytes = self.read_device(worker, from, len);
+                self.write_device(worker, to, &bytes);
                 (bytes.clone(), bytes)
             }
             Work::Write { to, bytes } => {
-                self.write_device(to, &bytes);
+                self.write_device(worker, to, &bytes);
                 (bytes.clone(), bytes)
             }
             Work::Receive { to, from, len } => {
-                let bytes = self.read_device(from, len);
+                let bytes = self.read_device(worker, from, len);
                 self.write_host_bytes(to.0, &bytes);
                 (bytes.clone(), bytes)
             }
@@ -523,8 +606,9 @@ impl State {
         }
     }
 
-    fn read_device(&mut self, at: u64, len: usize) -> Vec<u8> {
-        let found = self.device.range(..=at).next_back().and_then(|(base, bytes)| {
+    fn read_device(&mut self, worker: usize, at: u64, len: usize) -> Vec<u8> {
+        let memory = self.device.get(worker);
+        let found = memory.and_then(|memory| memory.range(..=at).next_back()).and_then(|(base, bytes)| {
             let offset = (at - base) as usize;
             bytes.get(offset..offset + len).map(<[u8]>::to_vec)
         });
@@ -534,8 +618,9 @@ impl State {
         })
     }
 
-    fn write_device(&mut self, at: u64, bytes: &[u8]) {
-        let found = self.device.range_mut(..=at).next_back();
+    fn write_device(&mut self, worker: usize, at: u64, bytes: &[u8]) {
+        let memory = self.device.get_mut(worker);
+        let found = memory.and_then(|memory| memory.range_mut(..=at).next_back());
         let place = found.and_then(|(base, all)| {
             let offset = (at - base) as usize;
             all.get_mut(offset..offset + bytes.len())
@@ -543,7 +628,7 @@ impl State {
         match place {
             Some(place) => {
                 place.copy_from_slice(bytes);
-                self.changes.mark(at);
+                self.changes.iter_mut().skip(worker).take(1).for_each(|changes| changes.mark(at));
             }
             None => {
                 let what = format!("a write of {} bytes at {at:#x}, where nothing is", bytes.len());
@@ -558,7 +643,7 @@ impl State {
         let shared = self.shared.range(..=at).next_back();
         let (base, bytes) = match (own, shared) {
             (own, Some((base, remote))) if own.as_ref().is_none_or(|(own, _)| *own < base) => {
-                (base, self.device.get_mut(remote)?)
+                (base, self.device.first_mut()?.get_mut(remote)?)
             }
             (own, _) => own?,
         };
@@ -599,11 +684,33 @@ impl State {
         self.put_of(transfer.stream, transfer.copy.dst.rows, work)
     }
 
+    /// Notes that the process has carried out a copy between workers, whose bytes are these.
+    fn carried_out(&mut self, id: usize, bytes: &[u8]) {
+        let own = (id, self.stream);
+        let Some(at) = self.expected.iter().position(|(of, on, _)| (*of, *on) == own) else {
+            self.note(Event::Unasked { what: format!("a copy between workers, command {id}") });
+            return;
+        };
+        let item = self.expected.remove(at).2;
+        let Some(Sheet { to, from: Some(from), .. }) = self.sheets.get(&id).cloned() else { return };
+        let (reads, writes) = (words(from, bytes), words(to, bytes));
+        self.note(Event::Executed { item, reads, writes, by: By::Across });
+    }
+
     /// Returns what exists on the worker besides what the program has: streams, events, graphs.
     pub(super) fn leftovers(&self) -> (usize, usize, usize) {
         let streams = self.streams.values().filter(|tail| !tail.is_destroyed).count();
         (streams, self.events.len(), self.graphs.len() + self.execs.len())
     }
+}
+
+/// Returns the words that begin at a place, with the bytes that they have.
+fn words(place: Place, bytes: &[u8]) -> Vec<(Place, u32)> {
+    let word = |(at, word): (usize, &[u8])| {
+        let place = Place { word: place.word + at, ..place };
+        (place, word.try_into().map_or(0, u32::from_le_bytes))
+    };
+    bytes.chunks(WORD).enumerate().map(word).collect()
 }
 
 /// Returns what a kernel, or the program, writes in an item.
@@ -637,23 +744,25 @@ impl HostMemory for Machine {
 impl Port for Machine {
     fn allocation(&self, ptr: Ptr) -> Option<Allocation> {
         let state = self.0.borrow();
-        let found = state.allocations.iter().find(|(base, len)| (*base..base + len).contains(&ptr.0));
-        found.map(|(base, len)| Allocation {
+        let found = state.allocations.iter().find(|(base, len, _)| (*base..base + len).contains(&ptr.0));
+        found.map(|(base, len, device)| Allocation {
             base: Ptr(*base),
             size_bytes: *len,
             kind: Kind::Device,
-            device: 0,
+            device: *device,
             flags: 0,
             is_ambiguous: false,
         })
     }
 
     fn forget_allocation(&self, ptr: Ptr) {
-        self.0.borrow_mut().allocations.retain(|(base, _)| *base != ptr.0);
+        self.0.borrow_mut().allocations.retain(|(base, ..)| *base != ptr.0);
     }
 
     fn host_bytes(&self, at: Ptr, len: usize) -> Cow<'_, [u8]> {
-        Cow::Owned(self.0.borrow_mut().read_host_bytes(at.0, len))
+        let mut state = self.0.borrow_mut();
+        let passing = state.passing.take_if(|(passing, bytes)| (*passing, bytes.len()) == (at.0, len));
+        Cow::Owned(passing.map_or_else(|| state.read_host_bytes(at.0, len), |(_, bytes)| bytes))
     }
 
     fn copy_host(&self, copy: &MemoryCopy) {
@@ -662,27 +771,25 @@ impl Port for Machine {
         state.write_host_bytes(copy.dst.at.0, &bytes);
         let (id, stream) = (copy.dst.rows, state.stream);
         let Some(item) = state.take_expected(id, stream, &Work::Nothing) else { return };
-        let Some(Sheet { to, from: Some(from), words, is_awaited, .. }) = state.sheets.get(&id).cloned()
-        else {
+        let Some(Sheet { to, from: Some(from), is_awaited, .. }) = state.sheets.get(&id).cloned() else {
             return;
         };
-        let value = |at: usize| bytes.get(at * WORD..at * WORD + WORD).and_then(|word| word.try_into().ok());
-        let list = |place: Place| {
-            let word =
-                |at| (Place { word: place.word + at, ..place }, value(at).map_or(0, u32::from_le_bytes));
-            (0..words).map(word).collect()
-        };
-        let (reads, writes) = (list(from), list(to));
+        let (reads, writes) = (words(from, &bytes), words(to, &bytes));
         let by = if is_awaited { By::Call } else { By::Process };
         state.note(Event::Executed { item, reads, writes, by });
     }
 
-    fn allocate(&self, _device: i32, _host: Ptr, len: usize) -> HipResult<u64> {
-        Ok(self.0.borrow_mut().allocate(len))
+    fn allocate(&self, device: i32, host: Ptr, len: usize) -> HipResult<u64> {
+        let mut state = self.0.borrow_mut();
+        if !state.are_apart || state.elsewhere.contains(&host.0) {
+            return Ok(state.allocate(device, len));
+        }
+        state.place(device, host.wire(), vec![GARBAGE; len]);
+        Ok(host.wire())
     }
 
-    fn create_event(&self, _device: i32) -> HipResult<EventHandle> {
-        Ok(EventHandle::from_wire(self.0.borrow_mut().create_event()))
+    fn create_event(&self, device: i32) -> HipResult<EventHandle> {
+        Ok(EventHandle::from_wire(self.0.borrow_mut().create_event(device)))
     }
 
     fn create_stream(&self, device: i32) -> HipResult<u64> {
@@ -694,11 +801,12 @@ impl Port for Machine {
         let haste = state.haste & 15;
         state.reach(stream, haste);
         state.is_fetching = true;
-        Ok(ranges.iter().map(|(at, len)| state.read_device(*at, *len)).collect())
+        let worker = state.worker(stream);
+        Ok(ranges.iter().map(|(at, len)| state.read_device(worker, *at, *len)).collect())
     }
 
     fn tells_changes(&self) -> bool {
-        self.0.borrow().changes.is_told()
+        self.0.borrow().changes.iter().all(changes::Changes::is_told)
     }
 
     fn changes(&self, ranges: &[MemChanges]) -> HipResult<Vec<ChangesAnswer>> {
@@ -729,7 +837,8 @@ impl Port for Machine {
             command.after.extend(awaited);
         }
         // The worker does what it is sent later when this is answered.
-        state.barrier = vec![command];
+        let worker = state.worker(stream);
+        state.hold_up(worker, vec![command]);
         state.questions.insert(question, Question { command, wait, copy, answers: Vec::new() });
         Ok(())
     }
@@ -744,8 +853,10 @@ impl Port for Machine {
         (if was_refused { Err(HipError::LAUNCH_FAILURE) } else { Ok(()) }, answers)
     }
 
-    fn watch(&self, at: u64, len: usize) -> HipResult<()> {
-        self.0.borrow_mut().changes.watch(at, len);
+    fn watch(&self, at: u64, len: usize, device: i32) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        let worker = state.worker_of(device);
+        state.changes.iter_mut().skip(worker).take(1).for_each(|changes| changes.watch(at, len));
         Ok(())
     }
 
@@ -800,12 +911,26 @@ impl Port for Machine {
 
     fn wait_in_order(&self, wait: Wait) -> HipResult<()> {
         let mut state = self.0.borrow_mut();
-        state.barrier = state.awaited(wait).into_iter().chain(state.held_up_by()).collect();
+        let worker = state.worker_of_wait(wait);
+        let barrier = state.awaited(wait).into_iter().chain(state.held_up_by(worker)).collect();
+        state.hold_up(worker, barrier);
         Ok(())
     }
 
-    fn receive(&self, _transfer: &Transfer) -> HipResult<()> {
-        Err(HipError::NOT_SUPPORTED)
+    fn receive(&self, transfer: &Transfer) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        let Transfer { from, copy, stream, .. } = *transfer;
+        let (haste, worker) = (state.haste & 15, state.worker(stream));
+        state.reach(stream, haste);
+        let bytes = state.read_device(worker, from, copy.size.width);
+        let to = copy.dst.at.0;
+        if state.host_place(to, bytes.len()).is_none() {
+            state.passing = Some((to, bytes));
+            return Ok(());
+        }
+        state.write_host_bytes(to, &bytes);
+        state.carried_out(copy.dst.rows, &bytes);
+        Ok(())
     }
 
     fn launch(&self, kernel: &KernelLaunch, arguments: &Arguments, stream: u64) -> HipResult<()> {
@@ -832,7 +957,8 @@ impl Port for Machine {
         };
         let command = state.put_of(stream, copy.dst.rows, work);
         if is_write && is_blocking {
-            state.barrier = command.into_iter().collect();
+            let worker = state.worker(stream);
+            state.hold_up(worker, command.into_iter().collect());
         }
         Ok(())
     }
@@ -843,7 +969,8 @@ impl Port for Machine {
 
     fn write(&self, to: u64, _from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
         let mut state = self.0.borrow_mut();
-        state.learn(to, bytes);
+        let worker = state.worker(stream);
+        state.learn(worker, to, bytes);
         state.put(stream, Work::Write { to, bytes: bytes.to_vec() }, None, None);
         Ok(())
     }
@@ -866,19 +993,17 @@ impl Port for Machine {
 
     fn record(&self, event: EventHandle, stream: u64, _is_shared: bool) -> HipResult<()> {
         let mut state = self.0.borrow_mut();
-        let command = state.put(stream, Work::Nothing, None, None);
-        match state.events.get_mut(&event.wire()) {
-            Some(recorded) => *recorded = Some(command),
-            None => state.note(Event::Unasked { what: format!("a record of {event:?}, which is no more") }),
+        if state.known_event(event, stream).is_some() {
+            let command = state.put(stream, Work::Nothing, None, None);
+            state.events.entry(event.wire()).and_modify(|(recorded, _)| *recorded = Some(command));
         }
         Ok(())
     }
 
     fn await_event(&self, event: EventHandle, stream: u64, _flags: u32) -> HipResult<()> {
         let mut state = self.0.borrow_mut();
-        match state.events.get(&event.wire()).copied() {
-            Some(recorded) => drop(state.put(stream, Work::Nothing, None, recorded)),
-            None => state.note(Event::Unasked { what: format!("a wait for {event:?}, which is no more") }),
+        if let Some(recorded) = state.known_event(event, stream) {
+            state.put(stream, Work::Nothing, None, recorded);
         }
         Ok(())
     }

@@ -76,6 +76,8 @@ pub(super) struct ItemState {
     /// Whether it has begun, for functions.
     pub(super) has_begun: bool,
     pub(super) is_done: bool,
+    /// Whether another worker has it, which does nothing later before it.
+    pub(super) is_sent: bool,
     /// Whether it was refused, so that it must not be executed.
     pub(super) has_failed: bool,
     /// Whether it has left an error that nobody was told.
@@ -128,9 +130,9 @@ pub(super) struct Model<'t> {
     recordings: Vec<Recording>,
     gates: Vec<Before>,
     pub(super) current: Vec<Option<Current>>,
-    /// Items behind which all work comes that the worker is given: of synchronous calls that returned. It is no work of other streams, so
-    /// that waits for these, and their functions, need not come behind it.
-    over: Items,
+    /// For each worker, items behind which all work comes that it is given: of synchronous calls that returned. It is no work of other
+    /// streams, so that waits for these, and their functions, need not come behind it.
+    over: [Items; 2],
     /// Number of calls that put something on streams.
     pub(super) puts: usize,
     /// Streams that have had records of events or waits for them, which are no items.
@@ -169,7 +171,7 @@ impl<'t> Model<'t> {
             recordings: vec![Recording::default(); trace.events_made],
             gates: vec![Before::default(); 8],
             current: vec![None; 8],
-            over: Items::default(),
+            over: Default::default(),
             puts: 0,
             marked: vec![false; trace.streams.len()],
             writers,
@@ -197,6 +199,11 @@ impl<'t> Model<'t> {
     fn stream(&self, stream: usize) -> WorldStream {
         let unknown = WorldStream { kind: StreamKind::Blocking, device: 0 };
         self.trace.streams.get(stream).copied().unwrap_or(unknown)
+    }
+
+    /// Returns the number of the worker that has a stream.
+    pub(super) fn worker_of(&self, stream: usize) -> usize {
+        if self.trace.are_apart { self.stream(stream).device as usize } else { 0 }
     }
 
     /// Joins what the streams have for which `is_fit`.
@@ -314,6 +321,11 @@ impl<'t> Model<'t> {
                     state.wrote.clone_from(writes);
                 }
             }
+            Event::Sent { item } => {
+                if let Some(state) = self.items.get_mut(*item) {
+                    state.is_sent = true;
+                }
+            }
             Event::Refused { item } => {
                 if let Some(state) = self.items.get_mut(*item) {
                     state.has_failed = true;
@@ -385,11 +397,12 @@ impl<'t> Model<'t> {
             Ask::Work { stream, items, .. } => {
                 let mut before = self.behind(*stream);
                 before.join(&own);
+                let over = self.over.get(self.worker_of(*stream)).copied().unwrap_or_default();
                 for item in items {
                     if let Some(state) = self.items.get_mut(*item) {
                         state.before.join(&before);
                         if state.kind != Some(ItemKind::Function) {
-                            state.before.min.join(&self.over);
+                            state.before.min.join(&over);
                         }
                     }
                     before.add(*item);
@@ -495,7 +508,8 @@ impl<'t> Model<'t> {
                     return;
                 }
                 if matches!(shows, Shows::Later | Shows::All) {
-                    self.over.join(&before.min);
+                    let worker = self.worker_of(*stream);
+                    self.over.iter_mut().skip(worker).take(1).for_each(|over| over.join(&before.min));
                 }
                 if let Some(own) = self.threads.get_mut(thread) {
                     match shows {

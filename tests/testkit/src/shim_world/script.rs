@@ -241,6 +241,8 @@ pub struct Options {
     pub has_watches: bool,
     /// Whether the operating system notes which pages the program writes.
     pub has_notes: bool,
+    /// Whether the two devices are of different workers.
+    pub are_apart: bool,
 }
 
 impl Options {
@@ -288,6 +290,7 @@ impl Options {
             is_near: false,
             has_watches: true,
             has_notes: true,
+            are_apart: false,
         }
     }
 
@@ -302,6 +305,28 @@ impl Options {
     /// Returns whether there are several devices.
     pub fn has_several_devices(&self) -> bool {
         self.streams.iter().any(|stream| stream.device > 0)
+    }
+
+    /// Gives each device a worker of its own, and lets both have memory and events.
+    fn set_apart(&mut self) {
+        self.are_apart = true;
+        // What needs one worker is not asked for then.
+        (self.is_near, self.has_notes) = (false, false);
+    }
+
+    /// Returns the device that has a piece of memory, or for which it was allocated.
+    pub fn device_of_memory(&self, memory: usize) -> i32 {
+        if self.are_apart { (memory % 2) as i32 } else { 0 }
+    }
+
+    /// Returns the device for which an event is created.
+    pub fn device_of_event(&self, event: usize) -> i32 {
+        if self.are_apart { (event % 2) as i32 } else { 0 }
+    }
+
+    /// Returns the device of a stream.
+    pub fn device_of_stream(&self, stream: usize) -> i32 {
+        self.streams.get(stream).map_or(0, |stream| stream.device)
     }
 
     /// Returns the current device of a thread.
@@ -343,6 +368,10 @@ impl Case {
         options.has_notes = schedule.get(3).is_none_or(|byte| byte % 4 > 0);
         if schedule.get(4).is_some_and(|byte| byte % 8 == 1) {
             options.add_device(schedule.get(5).copied().unwrap_or(0));
+        }
+        if schedule.get(4).is_some_and(|byte| byte % 8 == 2) {
+            options.add_device(schedule.get(5).copied().unwrap_or(0));
+            options.set_apart();
         }
         let threads = choices.between(1, 3) as usize;
         let script = (0..threads).map(|thread| draw_thread(&options, thread, &mut choices)).collect();
@@ -399,16 +428,33 @@ impl Draw<'_, '_, '_> {
 
     /// Draws a word of memory of a kind for which `is_fit` returns true.
     fn place(&mut self, is_fit: impl Fn(MemoryKind) -> bool) -> Option<Place> {
-        let fit: Vec<usize> = self
-            .options
-            .memory
-            .iter()
-            .enumerate()
-            .filter(|(_, kind)| is_fit(**kind))
-            .map(|(at, _)| at)
-            .collect();
+        self.place_of(|_, kind| is_fit(kind))
+    }
+
+    fn place_of(&mut self, is_fit: impl Fn(usize, MemoryKind) -> bool) -> Option<Place> {
+        let all = self.options.memory.iter().enumerate();
+        let fit: Vec<usize> = all.filter(|(at, kind)| is_fit(*at, **kind)).map(|(at, _)| at).collect();
         let memory = *self.choices.pick(&fit)?;
         Some(Place { memory, word: self.word() })
+    }
+
+    /// Draws a word that kernels of a stream can reach: not in memory of another worker.
+    fn place_of_kernel(&mut self, stream: usize) -> Option<Place> {
+        let (options, device) = (self.options, self.options.device_of_stream(stream));
+        self.place_of(|at, kind| {
+            let is_far =
+                options.are_apart && kind == MemoryKind::Device && options.device_of_memory(at) != device;
+            kind.is_of_kernels() && !is_far
+        })
+    }
+
+    /// Draws an event that can be recorded on a stream.
+    fn event_of(&mut self, stream: usize) -> usize {
+        if self.options.are_apart {
+            self.options.device_of_stream(stream) as usize
+        } else {
+            self.choices.index(self.options.events)
+        }
     }
 
     /// Draws the number of words of a range that begins at both places.
@@ -423,8 +469,7 @@ impl Draw<'_, '_, '_> {
     fn work(&mut self, stream: usize) -> Option<Act> {
         match self.choices.below(4) {
             0 | 1 => {
-                let to = self.place(MemoryKind::is_of_kernels)?;
-                let from = self.place(MemoryKind::is_of_kernels)?;
+                let (to, from) = (self.place_of_kernel(stream)?, self.place_of_kernel(stream)?);
                 let is_known = self.kind(to).is_known() && self.kind(from).is_known();
                 let named = !is_known || self.choices.one_in(2);
                 let fails = self.options.kernels_fail && self.choices.one_in(3);
@@ -491,6 +536,7 @@ impl Draw<'_, '_, '_> {
             3 => {
                 let (event, stream) = (self.choices.index(self.options.events), self.stream());
                 Some(if self.choices.one_in(2) {
+                    let event = if self.options.are_apart { self.event_of(stream) } else { event };
                     Act::Record { event, stream }
                 } else {
                     Act::Await { event, stream }
@@ -522,7 +568,7 @@ impl Draw<'_, '_, '_> {
         acts.extend(self.work(first));
         match self.choices.below(3) {
             0 => {
-                let event = self.choices.index(self.options.events);
+                let event = self.event_of(first);
                 acts.extend([Act::Record { event, stream: first }, Act::Await { event, stream: second }]);
             }
             1 => {
@@ -588,6 +634,7 @@ impl fmt::Display for Case {
             is_near,
             has_watches,
             has_notes,
+            are_apart,
             ..
         } = &self.options;
         writeln!(f, "options:")?;
@@ -599,6 +646,7 @@ impl fmt::Display for Case {
             if *is_near { "is mapped by both sides" } else { "exists twice" }
         )?;
         writeln!(f, "  ends of work    {}", if *has_watches { "are told" } else { "are asked for" })?;
+        writeln!(f, "  workers         {}", if *are_apart { "one for each device" } else { "one" })?;
         writeln!(f, "  streams         {streams:?}")?;
         writeln!(f, "  memory          {memory:?}")?;
         writeln!(f, "  written pages   {}", if *has_notes { "are noted" } else { "are compared" })?;

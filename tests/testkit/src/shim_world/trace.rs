@@ -49,6 +49,8 @@ pub enum By {
     Process,
     /// The process, in a call that waits for it: nobody can take what is before it for done.
     Call,
+    /// The process, when another worker has said that what is before it is done.
+    Across,
 }
 
 /// What a call asks for. Streams and events have numbers that are never used twice.
@@ -176,6 +178,11 @@ pub enum Event {
         /// Who has executed it.
         by: By,
     },
+    /// Work was given to another worker than its stream's: whatever this one is given later comes behind it.
+    Sent {
+        /// The item.
+        item: usize,
+    },
     /// The worker or the process was asked for work that no call wants now.
     Unasked {
         /// The work.
@@ -266,6 +273,8 @@ pub struct Trace {
     pub left: Vec<String>,
     /// Whether waits pass over work that could show the program nothing, so that its errors come with later ones.
     pub is_lazy: bool,
+    /// Whether each device is of a worker of its own, so that no order of what they do can be seen but by what it shows.
+    pub are_apart: bool,
     /// The message of a panic.
     pub panic: Option<String>,
 }

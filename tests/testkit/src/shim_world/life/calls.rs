@@ -3,15 +3,16 @@
 
 use std::collections::VecDeque;
 
-use amdhip64::command::HostFunction;
+use amdhip64::command::{Command, HostFunction, MemoryFill, Pattern};
 use amdhip64::stream::host_functions::Next as QueueNext;
 use amdhip64::stream::mirror::Place as MemoryPlace;
 use amdhip64::stream::order::LEGACY;
 use amdhip64::stream::{Call, Next, WaitCall};
-use amdhip64::worker::Port;
+use amdhip64::worker::{Port, Wait};
 use hipr_proto::{HipError, HipResult};
 
 use super::{Doing, Life, Part, Runner, Running, Thread};
+use crate::shim_world::machine::FILLS;
 use crate::shim_world::script::Deed;
 use crate::shim_world::trace::{Event, Who};
 
@@ -20,10 +21,11 @@ impl Life<'_> {
         let Some((runner, running)) = self.queues.get_mut(index) else { return false };
         let who = runner.who;
         let Thread::Queue(queue) = who else { return false };
-        let Some(Running { number, item }) = running else {
+        let Some(Running { number, command, item }) = running else {
             return match self.streams.host_functions.next(queue) {
                 QueueNext::Run(step) => {
-                    *running = Some(Running { number: step.number, item: None });
+                    let command = number_of(&step.command);
+                    *running = Some(Running { number: step.number, command, item: None });
                     (runner.stream, runner.doing) = (step.stream, Doing::Phase);
                     let call = Call::held(step.number, step.command, step.stream);
                     runner.parts = VecDeque::from([Part::Call(Box::new(call))]);
@@ -36,7 +38,7 @@ impl Life<'_> {
                 }
             };
         };
-        let (number, mut item) = (*number, *item);
+        let (number, command, mut item) = (*number, *command, *item);
         let mut taken = std::mem::replace(runner, Runner::new(who));
         let (moved, ended) = self.drive(&mut taken);
         if let Doing::Deeds(function, ..) = &taken.doing {
@@ -47,11 +49,15 @@ impl Life<'_> {
             if let Some(item) = item {
                 self.note(Event::FunctionEnded { item });
             }
+            if result.is_err() && self.case.options.kernels_fail {
+                // What it waited for has failed: it has been told so, and does nothing.
+                self.machine.0.borrow_mut().refuse(command, taken.stream);
+            }
             self.streams.host_functions.finished(number, result);
         }
         if let Some((runner, running)) = self.queues.get_mut(index) {
             *runner = taken;
-            *running = (!is_over).then_some(Running { number, item });
+            *running = (!is_over).then_some(Running { number, command, item });
         }
         moved
     }
@@ -92,6 +98,16 @@ impl Life<'_> {
                 } else {
                     Doing::Answer(state.awaited(wait), Ok(()), Some(wait))
                 };
+                (true, None)
+            }
+            Doing::Await(event) => {
+                // Now and then it is asked too early.
+                let asks_anyway = !self.choices.is_exhausted() && self.choices.below(4) == 0;
+                if !asks_anyway && !self.machine.0.borrow().awaited(Wait::QueryEvent(event)).is_empty() {
+                    runner.doing = Doing::Await(event);
+                    return (false, None);
+                }
+                runner.parts.push_front(Part::Await(event, WaitCall::of_library(event)));
                 (true, None)
             }
             Doing::AskBytes(transfer) => {
@@ -180,7 +196,7 @@ impl Life<'_> {
         let caller = self.caller(runner.who);
         let next = match runner.parts.front_mut() {
             Some(Part::Call(call)) => Some(call.next(&self.streams, &caller)),
-            Some(Part::Wait(call)) => Some(call.next(&self.streams, &caller)),
+            Some(Part::Wait(call) | Part::Await(_, call)) => Some(call.next(&self.streams, &caller)),
             _ => None,
         };
         if let Some(racer) = racer {
@@ -190,7 +206,7 @@ impl Life<'_> {
         let next = match (next, runner.parts.front_mut()) {
             (_, None) => return Some(Ok(())),
             (Some(next), _) => next,
-            (None, Some(Part::Call(_) | Part::Wait(_))) => Next::Continue,
+            (None, Some(Part::Call(_) | Part::Wait(_) | Part::Await(..))) => Next::Continue,
             (None, Some(Part::Finish(dst, has_waited))) => {
                 let (dst, has_waited) = (*dst, *has_waited);
                 runner.parts.pop_front();
@@ -209,6 +225,15 @@ impl Life<'_> {
                 return None;
             }
         };
+        if let (Next::Done(result), Some(Part::Await(event, _))) = (&next, runner.parts.front()) {
+            let (result, event) = (*result, *event);
+            runner.parts.pop_front();
+            match result {
+                Err(HipError::NOT_READY) => runner.doing = Doing::Await(event),
+                result => resume(runner, result),
+            }
+            return None;
+        }
         match next {
             Next::Continue => {}
             Next::WaitForSteps(steps) => {
@@ -223,12 +248,13 @@ impl Life<'_> {
             Next::Answer(question) => runner.doing = Doing::Question(question),
             Next::WaitForAnswers(question) => runner.doing = Doing::Applied(question),
             Next::Receive(transfer) => runner.doing = Doing::AskBytes(transfer),
+            Next::CallHost(HostFunction::Await(event), Ok(())) => runner.doing = Doing::Await(event),
             Next::CallHost(function, result) => {
                 let (id, result) = match function {
                     HostFunction::Plain(_, data) => (data.0, result),
                     HostFunction::Callback(_, _, data) => (data.0, Ok(())),
                     HostFunction::Value(op) => (op.place().0.0, result),
-                    // There is one worker, so that nobody has asked for it.
+                    // It is always to be called.
                     HostFunction::Await(event) => (event.wire() as usize, result),
                 };
                 let mut state = self.machine.0.borrow_mut();
@@ -255,11 +281,22 @@ impl Life<'_> {
     }
 }
 
+/// Returns the number of the script's command that a copy or a fill is.
+fn number_of(command: &Command) -> Option<usize> {
+    match command {
+        Command::Copy(copy) => Some(copy.dst.rows),
+        Command::Fill(MemoryFill { pattern: Pattern::Word(value), .. }) => {
+            Some(value.wrapping_sub(FILLS) as usize)
+        }
+        _ => None,
+    }
+}
+
 /// Passes the worker's answer to the call of a thread.
 fn resume(runner: &mut Runner, result: HipResult<()>) {
     match runner.parts.front_mut() {
         Some(Part::Call(call)) => call.resume(result),
-        Some(Part::Wait(call)) => call.resume(result),
+        Some(Part::Wait(call) | Part::Await(_, call)) => call.resume(result),
         _ => {}
     }
 }

@@ -214,7 +214,17 @@ impl Life<'_> {
         let is_decided = self.is_decided(act);
         let is_pageable = |place: &Place| self.kind(*place) == MemoryKind::Pageable;
         let is_awaited = matches!(act, Act::Copy { waits, to, from, .. } if *waits || is_pageable(to) || is_pageable(from));
-        let sheet = |to, from, words, known| Sheet { to, from, words, known, fails, is_decided, is_awaited };
+        let is_kernel = matches!(act, Act::Launch { .. });
+        let sheet = |to, from, words, known| Sheet {
+            to,
+            from,
+            words,
+            known,
+            is_kernel,
+            fails,
+            is_decided,
+            is_awaited,
+        };
         let (command, sheet) = match act {
             Act::Launch { to, from, named, .. } => {
                 let address = |life: &Self, place| life.address(place).wire();
@@ -337,8 +347,13 @@ impl Life<'_> {
                 (Act::Fill { to, waits: true, .. }, _) if !on_device(self.kind(*to)) => Shows::Own,
                 _ => Shows::Nothing,
             };
-            // HIP API: asynchronous copies with memory that HIP does not know may wait.
+            // HIP API: asynchronous copies with memory that HIP does not know may wait. Synchronous ones between devices do.
             let may_wait = match (act, kinds) {
+                (Act::Copy { to, from, waits: true, .. }, _)
+                    if self.is_between_devices(*to, *from, stream) =>
+                {
+                    true
+                }
                 (Act::Copy { .. }, Some((to, from))) => {
                     shows != Shows::Nothing || to == MemoryKind::Pageable || from == MemoryKind::Pageable
                 }
@@ -380,6 +395,12 @@ impl Life<'_> {
     fn begin_event(&mut self, thread: usize, event: usize, stream: usize, records: bool) -> Option<()> {
         let (handle, number) = self.slot(stream)?;
         if self.is_captured(stream, None) {
+            return None;
+        }
+        let options = &self.case.options;
+        // HIP API: hipEventRecord refuses a stream of another device.
+        if records && options.are_apart && options.device_of_event(event) != options.device_of_stream(stream)
+        {
             return None;
         }
         let (event_handle, event) = self.event(event)?;
@@ -470,7 +491,9 @@ impl Life<'_> {
             return None;
         }
         let (exec, commands) = self.programs.get(thread)?.1.graphs.get(graph)?.clone()?;
-        if self.machine.0.borrow().trace.items.len() + commands.len() > ITEMS_MAX {
+        if self.machine.0.borrow().trace.items.len() + commands.len() > ITEMS_MAX
+            || commands.iter().any(|id| !self.reaches_its_memory(*id, stream))
+        {
             return None;
         }
         let items: Vec<usize> = commands.iter().filter_map(|id| self.expect(*id, (handle, number))).collect();
@@ -496,6 +519,23 @@ impl Life<'_> {
             }
         }
         Some(())
+    }
+
+    /// Returns whether memory of two devices takes part in a copy on a stream, or of another one than the stream's.
+    fn is_between_devices(&self, to: Place, from: Place, stream: usize) -> bool {
+        let options = &self.case.options;
+        let is_far = |place: Place| {
+            self.kind(place) == MemoryKind::Device
+                && options.device_of_memory(place.memory) != options.device_of_stream(stream)
+        };
+        options.are_apart && (is_far(to) || is_far(from))
+    }
+
+    /// Returns whether a command would reach all of its memory on a stream.
+    fn reaches_its_memory(&self, id: usize, stream: usize) -> bool {
+        let state = self.machine.0.borrow();
+        let Some(sheet) = state.sheets.get(&id) else { return true };
+        !sheet.is_kernel || !self.is_between_devices(sheet.to, sheet.from.unwrap_or(sheet.to), stream)
     }
 
     pub(super) fn begin_destroy_graph(&mut self, thread: usize, graph: usize) -> Option<()> {

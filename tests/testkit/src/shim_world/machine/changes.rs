@@ -73,38 +73,51 @@ impl Changes {
 }
 
 impl State {
+    /// Returns whether the workers clear a mark after they have read the page.
+    fn clear_late(&self) -> bool {
+        self.changes.iter().any(Changes::clears_late)
+    }
+
+    fn watched(&mut self, worker: usize, at: u64) -> Option<(usize, &mut Watch)> {
+        self.changes.get_mut(worker)?.at(at)
+    }
+
     /// Notes bytes that the client sends. The worker looks at a request when those before it are answered.
-    pub(super) fn learn(&mut self, at: u64, bytes: &[u8]) {
+    pub(super) fn learn(&mut self, worker: usize, at: u64, bytes: &[u8]) {
         let is_question = |number: &usize| {
             self.commands.get(*number).is_some_and(|command| matches!(command.work, Work::Look { .. }))
         };
-        match self.held_up_by().filter(is_question).max() {
-            Some(question) => self.changes.unlearned.push((question, at, bytes.to_vec())),
-            None => self.changes.learn(at, bytes),
+        let question = self.held_up_by(worker).filter(is_question).max();
+        let Some(changes) = self.changes.get_mut(worker) else { return };
+        match question {
+            Some(question) => changes.unlearned.push((question, at, bytes.to_vec())),
+            None => changes.learn(at, bytes),
         }
     }
 
     /// Notes bytes that the client has sent behind a question, now that it is answered.
     pub(super) fn learn_what_came_behind(&mut self, question: usize) {
         let is_meant = |(behind, _, _): &mut (usize, u64, Vec<u8>)| *behind == question;
-        let sent: Vec<_> = self.changes.unlearned.extract_if(.., is_meant).collect();
-        sent.iter().for_each(|(_, at, bytes)| self.changes.learn(*at, bytes));
+        for changes in &mut self.changes {
+            let sent: Vec<_> = changes.unlearned.extract_if(.., is_meant).collect();
+            sent.iter().for_each(|(_, at, bytes)| changes.learn(*at, bytes));
+        }
     }
 
     /// Tells what has changed in a piece of memory, when the stream's work is done. Others get on between the two steps of it.
     pub(super) fn tell_changes(&mut self, range: &MemChanges) -> (MemChangesReply, Vec<u8>) {
-        self.reach(range.stream, if self.changes.clears_late() { 0 } else { self.haste & 15 });
+        self.reach(range.stream, if self.clear_late() { 0 } else { self.haste & 15 });
         self.look_for_changes(range)
     }
 
     /// Tells what has changed in a piece of memory. Others get on between the two steps of it.
     pub(super) fn look_for_changes(&mut self, range: &MemChanges) -> (MemChangesReply, Vec<u8>) {
-        let clears_late = self.changes.clears_late();
-        let for_a_while = self.changes.tells == Some(Tells::ChangesForAWhile);
+        let (clears_late, worker) = (self.clear_late(), self.worker(range.stream));
+        let for_a_while = self.changes.iter().all(|all| all.tells == Some(Tells::ChangesForAWhile));
         // With the bug, whoever gets on does so where it does harm.
         let between = if clears_late { self.haste } else { self.haste >> 4 };
-        let read = |state: &mut Self| state.read_device(range.address, range.length as usize);
-        let take = |state: &mut Self| match state.changes.at(range.address) {
+        let read = |state: &mut Self| state.read_device(worker, range.address, range.length as usize);
+        let take = |state: &mut Self| match state.watched(worker, range.address) {
             Some((_, watch)) => std::mem::take(&mut watch.is_marked),
             None => false,
         };
@@ -118,7 +131,7 @@ impl State {
             (is_marked, read(self))
         };
         let unknown = (MemChangesReply { covered: 0, num_runs: 0, is_known: 0 }, Vec::new());
-        let Some((_, watch)) = self.changes.at(range.address) else { return unknown };
+        let Some((_, watch)) = self.watched(worker, range.address) else { return unknown };
         watch.told += 1;
         if for_a_while && watch.told > Changes::WHILE {
             watch.twin = None;
