@@ -228,6 +228,74 @@ void host_functions(const Device& a, const Device& b) {
 }
 
 // A captured piece of both devices, launched again and again.
+// A device writes to host memory; copies and fills of it on streams of either device, whichever is current.
+void current_devices(const Device& a, const Device& b) {
+    for (int kind = 0; kind < 4; kind++) {
+        int *host = nullptr, *known = nullptr;
+        std::vector<int> own(kCount), found(kCount);
+        switch (kind) {
+        case 0: HIP_CHECK(hipHostMalloc(&host, kBytes, 0)); break;
+        case 1: HIP_CHECK(hipHostMalloc(&host, kBytes, hipHostMallocMapped)); break;
+        case 2: HIP_CHECK(hipMallocManaged(&host, kBytes)); break;
+        default:
+            host = own.data();
+            HIP_CHECK(hipHostRegister(host, kBytes, hipHostRegisterDefault));
+        }
+        for (int round = 0; round < 8; round++) {
+            const Device &writer = round & 1 ? a : b, &mover = round & 2 ? a : b, &current = round & 4 ? a : b;
+            const hipStream_t stream = mover.streams[kNonBlocking];
+            const int value = 100 * kind + round + 1;
+            enter(writer);
+            HIP_CHECK(hipHostGetDevicePointer(reinterpret_cast<void**>(&known), host, 0));
+            slow_store<<<4, kCount / 4, 0, writer.streams[kBlocking]>>>(known, value);
+            HIP_CHECK(hipEventRecord(writer.event, writer.streams[kBlocking]));
+            HIP_CHECK(hipStreamWaitEvent(stream, writer.event, 0));
+            enter(current);
+            HIP_CHECK(hipMemcpyAsync(mover.memory, host, kBytes, hipMemcpyHostToDevice, stream));
+            HIP_CHECK(hipMemcpyAsync(found.data(), host, kBytes, hipMemcpyHostToHost, stream));
+            HIP_CHECK(hipMemsetD32Async(host, value + 50, kCount / 2, stream));
+            HIP_CHECK(hipStreamSynchronize(stream));
+            for (int at = 0; at < kCount; at++) {
+                EXPECT(found[at] == value);
+                EXPECT(host[at] == value + (at < kCount / 2 ? 50 : 0));
+            }
+            HIP_CHECK(hipMemcpy(found.data(), mover.memory, kBytes, hipMemcpyDeviceToHost));
+            for (int at = 0; at < kCount; at++) EXPECT(found[at] == value);
+        }
+        if (kind == 3) {
+            HIP_CHECK(hipHostUnregister(host));
+        } else {
+            HIP_CHECK(kind == 2 ? hipFree(host) : hipHostFree(host));
+        }
+    }
+}
+
+// A stream of one device waits for a value that the other one writes, in memory of the program and of either device.
+void values(const Device& a, const Device& b) {
+    unsigned* host = nullptr;
+    HIP_CHECK(hipHostMalloc(&host, 64, 0));
+    *host = 0;
+    unsigned value = 0;
+    for (const Device* waits : {&a, &b}) {
+        const Device& writes = waits == &a ? b : a;
+        value++;
+        enter(*waits);
+        const hipStream_t waiting = waits->streams[kNonBlocking];
+        HIP_CHECK(hipStreamWaitValue32(waiting, host, value, hipStreamWaitValueEq, 0xffffffff));
+        slow_store<<<1, 64, 0, waiting>>>(waits->memory, 7);
+        enter(writes);
+        slow_store<<<1, 64, 0, writes.streams[kBlocking]>>>(writes.memory, 8);
+        HIP_CHECK(hipStreamWriteValue32(writes.streams[kBlocking], host, value, 0));
+        enter(*waits);
+        HIP_CHECK(hipStreamSynchronize(waiting));
+        EXPECT(*host == value);
+        int found = 0;
+        HIP_CHECK(hipMemcpy(&found, waits->memory, sizeof found, hipMemcpyDeviceToHost));
+        EXPECT(found == 7);
+    }
+    HIP_CHECK(hipHostFree(host));
+}
+
 void graphs(const Device& a, const Device& b) {
     enter(a);
     hipStream_t first = a.streams[kNonBlocking], second = b.streams[kNonBlocking];
@@ -268,6 +336,8 @@ int main() {
         managed_lists(a, b);
         host_functions(a, b);
         graphs(a, b);
+        current_devices(a, b);
+        values(a, b);
         close(a);
         close(b);
     }
