@@ -46,6 +46,8 @@ fn session(worker: &WorkerProcess) -> (WireClient, u32) {
 fn filled(client: &mut WireClient, value: i32) -> u64 {
     let dst = client.call(&op::Malloc { size: 4096, flags: 0 }).expect("memory").device_ptr;
     client.call(&op::Memset { dst, value, size: 4096, stream: 0 }).expect("set");
+    // Sessions of other processes may look at it.
+    client.call(&op::DeviceSynchronize {}).expect("done");
     dst
 }
 
