@@ -369,9 +369,6 @@ mutations! {
     work_is_done_once: "a worker is asked to wait for an event of another one", "stream/across.rs",
         "self.events.info(*event).is_ok_and(|info| self.is_elsewhere(info.device, stream))"
         => "{ let _ = event; false }";
-    work_is_done_once: "a worker is asked to fill memory of another one", "stream/at_once.rs",
-        "if self.reaches_another(port, &[fill.dst], stream) {"
-        => "if self.reaches_another(port, &[fill.dst], stream) && false {";
     work_is_done_in_order: "a step that concerns another worker does not wait for what its stream has", "stream/call.rs",
         "Ok(Next::CallHost(HostFunction::Await(mark), Ok(())))"
         => "self.answer = Some(Ok(()));
@@ -379,10 +376,7 @@ mutations! {
     work_is_done_in_order: "a copy to another worker is read before all that this one is sent later, and not written", "stream/across.rs",
         "send_copy(self, port, &Transfer { kind, to, from, copy: *copy, stream, is_blocking: true })"
         => "send_copy(self, port, &Transfer { kind, to, from, copy: *copy, stream, is_blocking: false })";
-    work_is_done_in_order: "what another worker is sent later does not come behind a fill", "stream/across.rs",
-        "port.wait_in_order(Wait::Stream(own))"
-        => "Ok(())";
-    work_is_done_in_order: "another worker's stream waits for the last record of an event", "stream/kept.rs",
+    what_ended_is_forgotten: "another worker's stream waits for the last record of an event", "stream/kept.rs",
         "let known = step.and_then(|step| kept.events.remove(&step));"
         => "let known: Option<Event> = step.and(None);";
     work_is_done_in_order: "memory is where the worker of the current device has it", "stream/place.rs",
@@ -394,9 +388,6 @@ mutations! {
     waits_bring_what_work_wrote: "a wait fetches what the first worker has", "stream.rs",
         "self.mirrors.of(|| match wait() {"
         => "self.mirrors.of(|| 0 * match wait() {";
-    work_is_done_in_order: "a copy between workers does not see what a synchronous copy from memory on both sides has brought", "stream/across.rs",
-        "self.mirror(stream).before_other(port, stream)?;"
-        => "";
     what_ended_is_forgotten: "the mark before a step is never destroyed", "stream/across.rs",
         "port.destroy_event(mark)
     }"
