@@ -165,8 +165,8 @@ impl Streams {
         }
     }
 
-    /// Returns a stream of the device that has memory, which follows no other stream. What comes on it now finds what synchronous copies
-    /// have brought to the device.
+    /// Returns a stream of this library on the device that has `ptr`. It waits for no other stream; but work that is put on it now comes
+    /// behind the synchronous copies to that device that have returned.
     fn stream_at(&self, port: &dyn Port, ptr: Ptr) -> HipResult<u64> {
         let device = port.allocation(ptr).map_or(0, |allocation| allocation.device);
         let stream = self.looking_stream(port, device)?;

@@ -65,6 +65,7 @@ impl Link {
 #[cold]
 fn with_all<R>(all: &[Link], with: impl Fn(&Connection) -> R, join: impl Fn(R, R) -> R) -> R {
     let mut results = all.iter().map(|link| with(&link.connection));
+    // A list of links is never empty: a program without a worker has no session.
     let first = results.next().expect("a program has a worker");
     results.fold(first, join)
 }

@@ -44,7 +44,7 @@ pub(super) struct Sheet {
     pub(super) words: usize,
     /// Device addresses that a kernel knows without arguments: of the word that it writes, and of the one that it reads.
     pub(super) known: Option<(u64, u64)>,
-    /// Whether it is a kernel, which reaches memory of its own worker only.
+    /// Whether it is a kernel: these can access device memory of their own worker only.
     pub(super) is_kernel: bool,
     /// Whether it leaves an error when it is done.
     pub(super) fails: bool,
@@ -149,7 +149,7 @@ pub(super) struct State {
     pub(super) are_apart: bool,
     /// Memory of the program that no worker can have at the same address.
     pub(super) elsewhere: BTreeSet<usize>,
-    /// Bytes on their way from one worker to the other, by the address that they have here.
+    /// Bytes that were read from one worker and are to be written to the other, and the address of the buffer that has them meanwhile.
     passing: Option<(usize, Vec<u8>)>,
     /// Memory of the device that the process maps, by its address there.
     pub(super) shared: BTreeMap<usize, u64>,
@@ -229,7 +229,9 @@ impl State {
     /// Gives a device memory at an address.
     pub(super) fn place(&mut self, device: i32, at: u64, bytes: Vec<u8>) {
         let worker = self.worker_of(device);
-        self.device.iter_mut().skip(worker).take(1).for_each(|memory| drop(memory.insert(at, bytes.clone())));
+        if let Some(memory) = self.device.get_mut(worker) {
+            memory.insert(at, bytes);
+        }
     }
 
     /// Returns the number of the worker that has a device.
@@ -268,7 +270,8 @@ impl State {
         self.events.get(&event.wire()).and_then(|(recorded, _)| *recorded)
     }
 
-    /// Returns what an event was recorded as, for its use on a stream. Notes a use of it that its worker cannot know.
+    /// Returns the command as which an event was last recorded, `Some(None)` if it never was. Returns `None`, and notes a violation, if the
+    /// stream's worker does not have the event.
     fn known_event(&mut self, event: EventHandle, stream: u64) -> Option<Option<usize>> {
         match self.events.get(&event.wire()).copied() {
             Some((recorded, device)) if self.worker_of(device) == self.worker(stream) => Some(recorded),
@@ -627,7 +630,9 @@ impl State {
         match place {
             Some(place) => {
                 place.copy_from_slice(bytes);
-                self.changes.iter_mut().skip(worker).take(1).for_each(|changes| changes.mark(at));
+                if let Some(changes) = self.changes.get_mut(worker) {
+                    changes.mark(at);
+                }
             }
             None => {
                 let what = format!("a write of {} bytes at {at:#x}, where nothing is", bytes.len());
@@ -703,7 +708,7 @@ impl State {
     }
 }
 
-/// Returns the words that begin at a place, with the bytes that they have.
+/// Splits bytes that begin at a place into words; returns each word's place and value.
 fn words(place: Place, bytes: &[u8]) -> Vec<(Place, u32)> {
     let word = |(at, word): (usize, &[u8])| {
         let place = Place { word: place.word + at, ..place };

@@ -324,6 +324,13 @@ impl Options {
         if self.are_apart { (event % 2) as i32 } else { 0 }
     }
 
+    /// Returns whether memory is device memory of another worker than a stream's.
+    pub fn is_far(&self, memory: usize, stream: usize) -> bool {
+        self.are_apart
+            && self.memory.get(memory) == Some(&MemoryKind::Device)
+            && self.device_of_memory(memory) != self.device_of_stream(stream)
+    }
+
     /// Returns the device of a stream.
     pub fn device_of_stream(&self, stream: usize) -> i32 {
         self.streams.get(stream).map_or(0, |stream| stream.device)
@@ -440,12 +447,8 @@ impl Draw<'_, '_, '_> {
 
     /// Draws a word that kernels of a stream can reach: not in memory of another worker.
     fn place_of_kernel(&mut self, stream: usize) -> Option<Place> {
-        let (options, device) = (self.options, self.options.device_of_stream(stream));
-        self.place_of(|at, kind| {
-            let is_far =
-                options.are_apart && kind == MemoryKind::Device && options.device_of_memory(at) != device;
-            kind.is_of_kernels() && !is_far
-        })
+        let options = self.options;
+        self.place_of(|at, kind| kind.is_of_kernels() && !options.is_far(at, stream))
     }
 
     /// Draws an event that can be recorded on a stream.

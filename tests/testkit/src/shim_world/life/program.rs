@@ -521,14 +521,9 @@ impl Life<'_> {
         Some(())
     }
 
-    /// Returns whether memory of two devices takes part in a copy on a stream, or of another one than the stream's.
+    /// Returns whether a command on a stream accesses device memory of another worker than the stream's.
     fn is_between_devices(&self, to: Place, from: Place, stream: usize) -> bool {
-        let options = &self.case.options;
-        let is_far = |place: Place| {
-            self.kind(place) == MemoryKind::Device
-                && options.device_of_memory(place.memory) != options.device_of_stream(stream)
-        };
-        options.are_apart && (is_far(to) || is_far(from))
+        [to, from].iter().any(|place| self.case.options.is_far(place.memory, stream))
     }
 
     /// Returns whether a command would reach all of its memory on a stream.

@@ -152,7 +152,9 @@ impl Port for Machine {
     fn watch(&self, at: u64, len: usize, device: i32) -> HipResult<()> {
         let mut state = self.0.borrow_mut();
         let worker = state.worker_of(device);
-        state.changes.iter_mut().skip(worker).take(1).for_each(|changes| changes.watch(at, len));
+        if let Some(changes) = state.changes.get_mut(worker) {
+            changes.watch(at, len);
+        }
         Ok(())
     }
 
