@@ -1,4 +1,4 @@
-//! The worker and the process's memory of a shim world, behind the stream layer's [`Port`].
+//! The worker and the process's memory of a shim world, behind the stream layer's `Port`.
 //!
 //! The worker takes commands and executes them later, one at a time, in any order that HIP allows: each behind what its stream has, behind
 //! the legacy stream of its device where the two wait for each other, and behind the events that its stream waits for. A copy that brings bytes and
