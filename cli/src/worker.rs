@@ -9,6 +9,7 @@ mod ledger;
 mod limits;
 mod memory_books;
 pub(crate) mod metrics;
+mod peers;
 mod pending;
 mod records;
 mod report;
@@ -31,9 +32,10 @@ use hipr_io::{Audit, WorkerIdentity};
 use hipr_io_shm::RING_BYTES;
 pub(crate) use hipr_tls::Size;
 use hipr_worker::device::null::Null;
-use hipr_worker::{Address, Config, DispatchOn, Io};
+use hipr_worker::{Address, Config, DispatchOn, Io, Permits};
 use limits::Limits;
 use metrics::Metrics;
+use peers::PeerOptions;
 use records::Records;
 use sandbox::{Reach, Sandbox};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -96,6 +98,8 @@ pub(crate) struct Worker {
     metrics: Option<SocketAddr>,
     #[command(flatten)]
     cache: Cache,
+    #[command(flatten)]
+    peers: PeerOptions,
     #[command(flatten)]
     sandbox: Sandbox,
     /// Milliseconds that a session's process may take to release its resources before it is killed.
@@ -223,7 +227,10 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
         Isolation::Process => supervise(&options, kind),
         Isolation::None => {
             let device = device::open(&DeviceChoice { kind, ..choice }).map_err(|why| why.to_string())?;
-            let mut config = options.config(device, options.access.identity(None, None)?);
+            let permits = Arc::new(Permits::default());
+            let identity = options.access.identity(None, None, Some(&permits))?;
+            let mut config = options.config(device, identity);
+            config.peers = options.peers.peers(permits)?;
             let audit = options.audit_file()?;
             let metrics = options.serve_metrics(config.limits.connections_max)?;
             let records = Records::new(audit.clone(), metrics.clone());

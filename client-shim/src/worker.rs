@@ -1,5 +1,6 @@
 //! The worker as the shim uses it: the connection, and what is known of devices, memory, streams and pools.
 
+mod between;
 mod info;
 pub(crate) mod links;
 pub(crate) mod map;
@@ -33,6 +34,7 @@ use hipr_proto::{Features, HipError, HipResult, Op};
 
 use crate::convert::{Ptr, Stream};
 use crate::thread;
+use between::Separate;
 use links::{Begun, LINKS_MAX, Link, Links};
 use mappings::Mappings;
 use memory::Memory;
@@ -96,6 +98,8 @@ pub struct Worker {
     questions: Mutex<HashMap<u64, Begun>>,
     /// Which pages of memory on both sides the program has written.
     written: Written,
+    /// Which workers do not copy to each other.
+    separate: Separate,
 }
 
 impl Worker {
@@ -126,6 +130,7 @@ impl Worker {
             mappings: Mutex::default(),
             questions: Mutex::default(),
             written: Written::default(),
+            separate: Separate::default(),
         })
     }
 

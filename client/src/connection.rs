@@ -3,6 +3,7 @@
 mod inner;
 mod opening;
 mod packing;
+mod permitted;
 mod started;
 mod transfers;
 mod uploading;
@@ -31,6 +32,7 @@ use crate::transport::Transport;
 use crate::uploads::{CacheUse, LinkSpeed, UploadCache, Uploads};
 use crate::{CallError, ConnectError, WorkerAddress};
 use opening::Opening;
+pub use permitted::{CopyEnd, Permit, Place};
 pub use started::{Flight, Started};
 pub use transfers::{Download, Upload};
 
@@ -56,7 +58,7 @@ pub struct ConnectOptions {
     /// The features of the extension that are offered; none at all, as by a client of HIPR 1.0, with `None`.
     pub offer: Option<Features>,
     /// Which part of its addresses the worker is to give, and how many parts there are, for programs that have several workers. A worker that
-    /// cannot do so does not accept [`Features::APART`].
+    /// cannot do so does not accept [`Features::APART`]. [`Features::PERMITS`] are offered as well.
     pub part: Option<(u32, u32)>,
     /// The use of the worker's cache of uploads.
     pub cache: UploadCache,
@@ -162,7 +164,8 @@ impl Connection {
     ) -> Result<Self, ConnectError> {
         options.offer = options.offer.map(|features| {
             let traced = if options.observer.is_some() { Features::TRACE } else { Features::NONE };
-            let apart = if options.part.is_some() { Features::APART } else { Features::NONE };
+            let of_several = Features::APART.union(Features::PERMITS);
+            let apart = if options.part.is_some() { of_several } else { Features::NONE };
             let cached = match options.cache.when {
                 CacheUse::Off => Features::NONE,
                 CacheUse::Auto | CacheUse::On => Features::CACHE,
@@ -209,6 +212,17 @@ impl Connection {
         options: &ConnectOptions,
         resume: Option<Duration>,
     ) -> Result<Self, (ConnectError, bool)> {
+        let connect = || identity::connect(address.address(), timeout, resume);
+        Self::open_over(address, timeout, options, connect)
+    }
+
+    /// Opens a session over the transport that `connect` makes; fails as [`open_within`](Self::open_within).
+    fn open_over(
+        address: &WorkerAddress,
+        timeout: Duration,
+        options: &ConnectOptions,
+        connect: impl FnOnce() -> io::Result<Transport>,
+    ) -> Result<Self, (ConnectError, bool)> {
         let ConnectOptions { offer, part, cache, compress, observer } = options.clone();
         let since = Instant::now();
         let end = since + timeout;
@@ -219,7 +233,7 @@ impl Connection {
             }
             _ => failed(error.to_string()),
         };
-        let transport = identity::connect(address.address(), timeout, resume).map_err(no_answer)?;
+        let transport = connect().map_err(no_answer)?;
         observer.iter().for_each(|observer| observer.connected(since));
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         transport.set_timeout(Some(left)).map_err(no_answer)?;

@@ -40,7 +40,10 @@ use std::fmt;
 use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
-pub use connection::{AnswerWithTail, ConnectOptions, Connection, Download, Extra, Flight, Started, Upload};
+pub use connection::{
+    AnswerWithTail, ConnectOptions, Connection, CopyEnd, Download, Extra, Flight, Permit, Place, Started,
+    Upload,
+};
 pub use identity::accept_invitation;
 pub use notifications::{Failed, Failure};
 pub use observer::{Observer, Requested};

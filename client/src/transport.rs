@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use hipr_io::Address;
 use hipr_io_shm::{Waits, receive};
+use hipr_tls::Fingerprint;
 pub(crate) use line::{Line, send_route};
 pub(crate) use resumed::{Resumed, Route};
 pub(crate) use secured::Secured;
@@ -98,6 +99,33 @@ impl Transport {
             (Ok(peer), Ok(local)) => peer.ip().is_loopback() || peer.ip() == local.ip(),
             // It is lost.
             _ => true,
+        }
+    }
+
+    /// Returns whether the worker's address is one of this machine for whoever uses it.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let line;
+        let socket = match self {
+            Self::Tcp(socket) => socket,
+            Self::Secured(secured) => secured.socket(),
+            Self::Resumed(resumed) => {
+                line = resumed.line();
+                line.socket()
+            }
+            Self::Unix(..) | Self::Shm(_) => return true,
+        };
+        socket.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
+    }
+
+    /// Returns the fingerprint of the worker's key, if it has shown one.
+    pub(crate) fn worker(&self) -> Option<Fingerprint> {
+        match self {
+            Self::Secured(secured) => secured.worker(),
+            Self::Resumed(resumed) => match &*resumed.line() {
+                Line::Secured(secured) => secured.worker(),
+                Line::Tcp(_) => None,
+            },
+            Self::Tcp(_) | Self::Unix(..) | Self::Shm(_) => None,
         }
     }
 

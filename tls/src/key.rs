@@ -130,6 +130,18 @@ impl fmt::Debug for PublicKey {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
 
+impl Fingerprint {
+    /// Returns the fingerprint with these bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
 impl FromStr for Fingerprint {
     type Err = KeyError;
 

@@ -30,6 +30,7 @@ pub struct WorkerIdentity {
     invitations: Invitations,
     tenants: Tenants,
     on_entry: Option<OnEntry>,
+    permits: Option<FindPermit>,
 }
 
 /// A client that was not let in, for a record.
@@ -45,6 +46,9 @@ pub struct TurnedAway {
 
 /// What is called when a client was let in.
 type OnEntry = Box<dyn Fn(&Grant) + Send + Sync>;
+
+/// What finds whose session has given a permit, by its token.
+type FindPermit = Box<dyn Fn(&[u8; 32]) -> Option<Grant> + Send + Sync>;
 
 impl fmt::Debug for WorkerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,6 +84,7 @@ impl WorkerIdentity {
             invitations: Invitations::beside(authorized),
             tenants: Tenants::default(),
             on_entry: None,
+            permits: None,
         })
     }
 
@@ -108,6 +113,14 @@ impl WorkerIdentity {
     #[must_use]
     pub fn on_entry(mut self, told: impl Fn(&Grant) + Send + Sync + 'static) -> Self {
         self.on_entry = Some(Box::new(told));
+        self
+    }
+
+    /// Sets what finds the grant of the session that has given a permit, by the permit's token: who comes with one is let in for that tenant,
+    /// to read what it is for and nothing else. Without it nobody is let in by a permit.
+    #[must_use]
+    pub fn permits_by(mut self, find: impl Fn(&[u8; 32]) -> Option<Grant> + Send + Sync + 'static) -> Self {
+        self.permits = Some(Box::new(find));
         self
     }
 
@@ -150,6 +163,13 @@ impl WorkerIdentity {
             let words = "this worker cannot read who is authorized; its log says why".to_owned();
             (away("authorized-file", known, None), words)
         };
+        if let Some(token) = &hello.permit {
+            let grant = self.permits.as_ref().and_then(|find| find(token)).ok_or_else(|| {
+                let words = "there is no such permit (any more)".to_owned();
+                (away("permit", known, None), words)
+            })?;
+            return Ok(Admission::by_permit(grant));
+        }
         if let Some(token) = &hello.token
             && !self.invitations.redeem(token, key, &self.authorized).map_err(broken)?
         {
@@ -264,6 +284,11 @@ impl ServerChannel {
             let hello = Hello::from_fields(self.collected.fields()).map_err(Fault::Preamble)?;
             if hello.route.is_some() {
                 return Err(Fault::Preamble("a route stands alone, before the encryption"));
+            }
+            if hello.permit.is_some() && (hello.claim.is_some() || hello.token.is_some()) {
+                return Err(Fault::Preamble(
+                    "a permit is of no use for a session that goes on, or with an invitation",
+                ));
             }
             let admitted = self.identity.admit(&self.channel, &hello);
             match admitted {

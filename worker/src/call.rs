@@ -1,7 +1,7 @@
 //! Executes requests: a method for each operation.
 //!
 //! A row names the function that carries an operation out; the functions are in the rooms `extension`, `device`, `memory`, `pool`,
-//! `lease`, `mappings`, `changes`, `cache`, `packed`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
+//! `lease`, `mappings`, `changes`, `cache`, `packed`, `permit`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
 //! does not compile ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one
 //! answer, `NOT_SUPPORTED`, with the operations that nobody knows.
 
@@ -19,6 +19,7 @@ mod mappings;
 mod memory;
 mod module;
 mod packed;
+mod permit;
 mod pool;
 mod stream;
 
@@ -33,6 +34,8 @@ use crate::SessionLimits;
 use crate::cache::Promise;
 use crate::env::{Env, More};
 use crate::owned::{NodeWork, Owned, Remap, Sought};
+use crate::peers::PeerPermit;
+use crate::permits::{Permits, Permitted};
 use hipr_device::{Context, Region, WaitFor};
 
 pub(crate) use graph::{GraphWork, Stage, capture_node, check_work, enqueue, finish_work, launch_stage};
@@ -100,6 +103,24 @@ pub(crate) enum Continuation {
         /// Whether the bytes are packed if that pays.
         packs: bool,
     },
+    /// Wait for the stream of another session, then reply with bytes of its memory.
+    ReadPermitted {
+        /// What the permit is for.
+        what: Permitted,
+        /// The first byte, of all that the permit is for.
+        offset: u64,
+        /// Number of bytes.
+        len_bytes: u64,
+    },
+    /// Write what another worker permits to read to a region in the order of a stream, then reply without fields.
+    CopyPermitted {
+        /// The destination.
+        dst: Region,
+        /// The stream.
+        stream: u64,
+        /// The other worker, and the permit.
+        from: Box<PeerPermit>,
+    },
     /// Wait for the stream, then reply with what has changed in a watched range.
     Changes {
         /// The address of the allocation.
@@ -142,7 +163,9 @@ pub(crate) struct Call<'a> {
     pub(crate) limits: &'a SessionLimits,
     /// What the session could have beyond them.
     pub(crate) more: More<'a>,
-    /// The connection, for logs.
+    /// The permits of all sessions, if there are any.
+    pub(crate) permits: Option<&'a Permits>,
+    /// The connection, for logs, and by which other sessions know this one.
     pub(crate) conn: ConnId,
 }
 
@@ -155,7 +178,8 @@ impl Call<'_> {
         fixed: &[u8],
         tail: &[u8],
     ) -> HipResult<Continuation> {
-        if op.info().is_some_and(|info| info.class != Class::Exempt) {
+        // What reads another session's memory needs no context of its own.
+        if op.info().is_some_and(|info| info.class != Class::Exempt) && op != Opcode::READ_PERMITTED {
             self.owned.open(env.device, env.limits.share, env.waker)?;
             if needs_device(op) {
                 self.owned.context_ref()?.available()?;
@@ -435,6 +459,8 @@ impl Visit for Call<'_> {
         mem_map(MemMap) = mappings::map;
         mem_set_access(MemSetAccess) = mappings::set_access;
         mem_unmap(MemUnmap) = mappings::unmap;
+        permit_read(PermitRead) = permit::permit;
+        read_permitted(ReadPermitted) = permit::read;
         cache_open(CacheOpen) = cache::open;
         cache_put(CachePut) = cache::put;
         cache_copy(CacheCopy) = cache::copy;
@@ -531,6 +557,7 @@ impl Visit for Call<'_> {
 
         }
         with_tail {
+        copy_permitted(CopyPermitted) = permit::copy;
         cache_have(CacheHave) = cache::have;
         set_valid_devices(SetValidDevices) = device::set_valid;
         module_get_function(ModuleGetFunction) = module::function;

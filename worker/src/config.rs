@@ -8,6 +8,7 @@ use hipr_proto::Features;
 use hipr_device::{Device, Share};
 
 use crate::cache::CacheConfig;
+use crate::peers::Peers;
 
 /// The event loop that serves the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +111,8 @@ pub struct Config {
     pub device: Arc<dyn Device>,
     /// The cache of uploads; `None` for none.
     pub cache: Option<CacheConfig>,
+    /// What copies between this worker and others need; `None` if there are to be none.
+    pub peers: Option<Peers>,
 }
 
 impl Config {
@@ -124,6 +127,7 @@ impl Config {
             session: SessionLimits::default(),
             device,
             cache: None,
+            peers: None,
         }
     }
 }
@@ -138,6 +142,7 @@ impl fmt::Debug for Config {
             .field("limits", &self.limits)
             .field("session", &self.session)
             .field("cache", &self.cache)
+            .field("peers", &self.peers)
             .finish()
     }
 }
@@ -201,7 +206,7 @@ pub struct SessionLimits {
     pub features: Option<Features>,
 }
 
-/// The features of the extension that this worker has, with a device that has them, and with a cache of uploads.
+/// The features of the extension that this worker has, with a device that has them, with a cache of uploads, and with peers.
 pub const FEATURES: Features = Features::STATIC
     .union(Features::NAMES)
     .union(Features::PAGES)
@@ -217,7 +222,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::PACKED)
     .union(Features::SHARED)
     .union(Features::MAPPINGS)
-    .union(Features::APART);
+    .union(Features::APART)
+    .union(Features::PERMITS);
 
 impl SessionLimits {
     /// What part of the memory of several sessions is set aside for the kernels of one, and the least of that.

@@ -2,6 +2,7 @@
 //!
 //! Sessions that have something to do stand in one line and get a turn each, so none holds up another.
 
+mod borrowed;
 mod lent;
 
 use std::cell::Cell;
@@ -30,6 +31,7 @@ use crate::cache::Cache;
 use crate::env::{Env, More};
 use crate::lending::Lending;
 use crate::memory_watch::MemoryWatch;
+use crate::peers::Peers;
 use crate::recalls::{Asked, Recalls, Short};
 use crate::session::{Session, Turn};
 use crate::stats::{Failures, Requests, SessionStats, Sessions};
@@ -46,6 +48,8 @@ pub(crate) struct Beside {
     pub(crate) audit: Option<Arc<dyn Audit>>,
     /// What sessions may have together, in which the loop counts what it keeps ([`hipr_io::Config::budget`]).
     pub(crate) budget: Arc<Budget>,
+    /// What copies between workers need.
+    pub(crate) peers: Option<Peers>,
 }
 
 /// What a session had, while it is being released.
@@ -172,6 +176,10 @@ pub struct Dispatch {
     sessions_begun: u64,
     /// Sessions that have ended before their connections: whom their records concern, and the device time that they have had.
     unrecorded: BTreeMap<ConnId, (Box<Who>, Option<u64>)>,
+    /// What copies between workers need.
+    peers: Option<Peers>,
+    /// Sessions that read memory of another one, and which that is.
+    readers: BTreeMap<ConnId, ConnId>,
 }
 
 impl fmt::Debug for Dispatch {
@@ -213,7 +221,7 @@ impl Dispatch {
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
     ) -> Self {
-        let Beside { cache, audit, budget } = beside;
+        let Beside { cache, audit, budget, peers } = beside;
         let lending = Lending::new(limits.memory_total_bytes, budget);
         let lacks = |has: bool, feature| if has { Features::NONE } else { feature };
         let lacking = lacks(device.has_kernel_rules(), Features::KERNEL_RULES)
@@ -221,7 +229,8 @@ impl Dispatch {
             .union(lacks(device.can_share(), Features::SHARED))
             .union(lacks(device.can_map(), Features::MAPPINGS))
             .union(lacks(device.can_keep_apart(), Features::APART))
-            .union(lacks(cache.is_some(), Features::CACHE));
+            .union(lacks(cache.is_some(), Features::CACHE))
+            .union(lacks(peers.is_some(), Features::PERMITS));
         limits.features = limits.features.map(|features| features.without(lacking));
         limits.bound_total(u64::MAX);
         let (seats, line, last, last_repeated) = Default::default();
@@ -253,6 +262,8 @@ impl Dispatch {
             audit,
             sessions_begun: 0,
             unrecorded: BTreeMap::new(),
+            peers,
+            readers: BTreeMap::new(),
         }
     }
 
@@ -267,7 +278,12 @@ impl Dispatch {
                 budget.use_bytes(0, self.limits.rings_bytes);
                 let who = self.record_begin(peer, known);
                 let (woken, in_line, is_told, begins) = Default::default();
-                let session = Session::new(conn, peer, Arc::clone(&self.failures));
+                let mut session = Session::new(conn, peer, Arc::clone(&self.failures));
+                match (&grant, &self.peers) {
+                    (Some(admission), _) if admission.is_by_permit() => session.only_read_permitted(),
+                    (Some(admission), Some(peers)) => peers.permits.begin_session(conn, admission),
+                    _ => {}
+                }
                 let weight_bytes = 0;
                 let _admission = grant;
                 let (number, stats) = (self.sessions_begun, self.sessions.begin(self.sessions_begun));
@@ -372,6 +388,9 @@ impl Dispatch {
             seat.woken.store(false, SeqCst);
             Self::enqueue(&mut self.line, conn, seat);
         }
+        if !self.readers.is_empty() {
+            self.wake_readers(conn);
+        }
         self.heed_lender();
         if let Some(Poll::Ready(released)) = self.ending.get(&conn).map(|ending| ending.release.poll()) {
             if released.is_none() {
@@ -435,6 +454,7 @@ impl Dispatch {
         if self.lending.lender().is_some() && !self.take_ahead(conn) {
             return;
         }
+        let Ok(owner) = self.lend_context(conn) else { return };
         let Some(mut seat) = self.seats.get_mut(&conn) else { return };
         let is_repeated = self.last.replace(conn) == Some(conn);
         self.last_repeated = if is_repeated { self.last_repeated.saturating_add(1) } else { 0 };
@@ -459,6 +479,7 @@ impl Dispatch {
             limits,
             more,
             cache: self.cache.as_ref(),
+            peers: self.peers.as_ref(),
             apart: &self.apart,
             requests: &self.requests,
             turn_max_bytes: self.limits.turn_max_bytes / if is_alone { 1 } else { Self::SHARES },
@@ -477,10 +498,18 @@ impl Dispatch {
         // A device that panics takes its session along, not the others.
         let Ok(turn) = catch_unwind(AssertUnwindSafe(|| seat.session.turn(&env))) else {
             error!(%conn, device = self.device.name(), "panic while executing a request; ending the session");
-            self.mailbox.post(Notice { close: true, ..Notice::new(conn) });
-            self.remove(conn);
+            // Nobody knows the state of a context that it had from another session.
+            for conn in [Some(conn), owner].into_iter().flatten() {
+                self.mailbox.post(Notice { close: true, ..Notice::new(conn) });
+                self.remove(conn);
+            }
             return;
         };
+        if let Some(owner) = owner {
+            self.return_context(conn, owner);
+            let Some(again) = self.seats.get_mut(&conn) else { return };
+            seat = again;
+        }
         seat.count();
         seat.weigh();
         let is_told = seat.session.is_told();
@@ -636,6 +665,11 @@ impl Dispatch {
     /// Drops a session with everything it owns; what takes long to be released is released apart.
     fn remove(&mut self, conn: ConnId) {
         let Some(mut seat) = self.seats.remove(&conn) else { return };
+        if let Some(peers) = &self.peers {
+            peers.permits.end_session(conn);
+            self.readers.remove(&conn);
+            self.wake_readers(conn);
+        }
         self.sessions.end(seat.number);
         seat.budget.use_bytes(self.limits.rings_bytes, 0);
         seat.session.forget_lease(&self.leases);

@@ -10,6 +10,7 @@ use hipr_io::{BodyPool, Budget, Lender};
 use crate::SessionLimits;
 use crate::apart::Apart;
 use crate::cache::Cache;
+use crate::peers::Peers;
 use crate::stats::Requests;
 
 /// The parts of the worker that a session uses.
@@ -20,6 +21,8 @@ pub(crate) struct Env<'a> {
     pub(crate) more: More<'a>,
     /// The cache of uploads, if the worker has one.
     pub(crate) cache: Option<&'a Cache>,
+    /// What copies between workers need, if there may be any.
+    pub(crate) peers: Option<&'a Peers>,
     /// The thread for what takes long.
     pub(crate) apart: &'a Apart,
     pub(crate) requests: &'a Requests,

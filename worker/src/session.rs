@@ -13,6 +13,7 @@ mod frames;
 mod loading;
 mod look;
 mod packed;
+mod permitted;
 mod recall;
 mod replay;
 mod state;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
+use hipr_device::Context;
 use hipr_io::{Batch, Body, ConnId, Item, Notice, Peer, Span};
 use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
@@ -38,6 +40,8 @@ use crate::stats::{DeviceCounts, Failures, Tally};
 
 use clock::TurnClock;
 use failure::FailedWork;
+use permitted::Lender;
+pub(crate) use permitted::Lending;
 use state::{Arriving, Collected, Replay, State, Wait, Write};
 use traced::Times;
 
@@ -87,6 +91,12 @@ pub(crate) struct Session {
     failures: Arc<Failures>,
     /// What the client is told for its trace, if it wants to be.
     times: Option<Box<Times>>,
+    /// Whose memory the current request reads.
+    lender: Lender,
+    /// The context of another session, as long as the turn lasts.
+    borrowed: Option<Box<dyn Context>>,
+    /// Whether the client was let in by a permit, and may do nothing else but read what that is for.
+    only_reads_permitted: bool,
 }
 
 /// Whether the session waits for its peer to receive replies.
@@ -131,7 +141,15 @@ impl Session {
             broken: None,
             failures,
             times: None,
+            lender: Lender::Own,
+            borrowed: None,
+            only_reads_permitted: false,
         }
+    }
+
+    /// Lets the client do nothing else but read what another session permits.
+    pub(crate) fn only_read_permitted(&mut self) {
+        self.only_reads_permitted = true;
     }
 
     /// Queues a batch received from the client.
@@ -237,6 +255,9 @@ impl Session {
             if self.turn_bytes >= env.turn_max_bytes || clock.is_over(mem::take(&mut self.may_be_slow)) {
                 return Turn::More;
             }
+            if self.lacks_context() {
+                return Turn::More;
+            }
             if let Some(misuse) = self.broken {
                 tracing::error!(conn = %self.conn, %misuse, "closing the connection after a bug of the worker");
                 return Turn::Over;
@@ -334,6 +355,9 @@ impl Session {
             State::Unpack { write, unpacking } => return self.unpack(env, write, unpacking).map(|()| true),
             State::Pack { ticket, packing } => return self.pack(env, ticket, packing).map(|()| true),
             State::SendPacked(packing) => self.send_packed(env, packing),
+            State::CopyPermitted { write, from } => {
+                return self.copy_permitted(env, write, from).map(|()| true);
+            }
             State::CopyKept { write, chunk } => return self.copy_kept(env, write, chunk).map(|()| true),
             State::Write { write, ready: false } => {
                 let stream = write.stream;
@@ -425,7 +449,9 @@ impl Session {
 
     /// Starts a request with `follows` bytes of its tail to come; returns false if the session has ended.
     fn begin(&mut self, env: &Env<'_>, ticket: Ticket, fixed: Span, tail: Span, follows: u64) -> bool {
+        self.lender = Lender::Own;
         let unfit = if self.owned.names.is_idle() { None } else { self.begin_named(ticket.op()) };
+        let unfit = if self.may_ask(ticket.op()) { unfit } else { Some(HipError::NOT_SUPPORTED) };
         if let Some(error) = self.responder.admit(&ticket).or(unfit) {
             self.fail(ticket, error, follows > 0);
             return true;
@@ -448,6 +474,7 @@ impl Session {
             collected: None,
             limits: env.limits,
             more: env.more,
+            permits: env.peers.map(|peers| &*peers.permits),
             conn: self.conn,
         };
         let continuation = call.carry_out(env, op, fixed, tail);
@@ -492,8 +519,8 @@ impl Session {
         tail: &[u8],
     ) -> HipResult<Continuation> {
         let (owned, reply) = (&mut self.owned, &mut self.reply);
-        let (limits, more) = (env.limits, env.more);
-        let mut call = Call { owned, reply, collected, limits, more, conn: self.conn };
+        let (limits, more, permits) = (env.limits, env.more, env.peers.map(|peers| &*peers.permits));
+        let mut call = Call { owned, reply, collected, limits, more, permits, conn: self.conn };
         call.carry_out(env, op, &self.fixed, tail)
     }
 
@@ -574,6 +601,15 @@ impl Session {
             }
             Continuation::Changes { base, src, stream } => {
                 State::Wait { ticket, wait: Wait::Changes { base, src, stream } }
+            }
+            Continuation::ReadPermitted { what, offset, len_bytes } => {
+                self.begin_permitted(ticket, what, offset, len_bytes);
+                return true;
+            }
+            Continuation::CopyPermitted { dst, stream, from } => {
+                let what = Arriving::Written;
+                self.begin_copy(env, Write { ticket, dst, stream, offset: 0, waits: true, what }, *from);
+                return true;
             }
             Continuation::Replay { exec, stream, stage } => {
                 State::Replay(Replay { ticket, exec, stream, stage, next: 0 })

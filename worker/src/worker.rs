@@ -156,7 +156,7 @@ impl Worker {
         let dispatch_on = config.dispatch.decided_for(&*config.device);
         let has_cache = cache.is_some();
         let (audit, budget) = (config.limits.audit.clone(), config.limits.budget.clone());
-        let beside = Beside { cache, audit, budget };
+        let beside = Beside { cache, audit, budget, peers: config.peers };
         let (device, io) = (config.device.name(), event_loop.name());
         info!(%local_addr, device, io, dispatch = %dispatch_on, "serving");
         let make = {

@@ -7,6 +7,7 @@ use hipr_tls::{
     Certificate, CertificateError, Fingerprint, Invitations, SecretKey, Size, TenantCounter, Token,
     config_folder, date_and_time, make_key, read_key,
 };
+use hipr_worker::Permits;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ impl Access {
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(authorized);
             made.map_err(|why| format!("{}: {why}", authorized.display()))?;
         }
-        let identity = self.identity(None, None)?.ok_or("there are no authorized keys")?;
+        let identity = self.identity(None, None, None)?.ok_or("there are no authorized keys")?;
         let (keys, authorities) = identity.authorized().count().map_err(|why| why.to_string())?;
         if let Some(certificate) = identity.certificate().map_err(|why| why.to_string())? {
             let hosts = certificate.worker().map_err(|why| why.to_string())?;
@@ -109,7 +110,7 @@ impl Access {
     }
 
     /// Returns the worker's identity, if it asks for keys; `on_entry` is called when a client was let in. `counter` counts the
-    /// sessions of tenants where each has a process.
+    /// sessions of tenants where each has a process. Other workers are let in by `permits`.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare).
@@ -117,12 +118,17 @@ impl Access {
         &self,
         on_entry: Option<OnEntry>,
         counter: Option<Arc<dyn TenantCounter>>,
+        permits: Option<&Arc<Permits>>,
     ) -> Result<Option<Arc<WorkerIdentity>>, String> {
         let Some(authorized) = &self.authorized else { return Ok(None) };
         let file = self.key_file()?;
         let key = read_key(&file).map_err(|why| why.to_string())?;
         let identity = WorkerIdentity::new(&key, authorized).map_err(|why| why.to_string())?;
         let identity = identity.with_certificate(&Certificate::beside(&file));
+        let identity = match permits.cloned() {
+            Some(permits) => identity.permits_by(move |token| permits.grant(token)),
+            None => identity,
+        };
         let identity = match counter {
             Some(counter) => identity.count_with(counter),
             None => identity,

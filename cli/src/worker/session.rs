@@ -442,7 +442,7 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
         named.iter().for_each(|turnstile| turnstile.name(grant.tenant_number(), grant.weight));
         tells.tell_entry();
     };
-    let identity = options.access.identity(Some(Box::new(on_entry)), Some(asking.clone()))?;
+    let identity = options.access.identity(Some(Box::new(on_entry)), Some(asking.clone()), None)?;
     options.sandbox.enter(options.reach())?;
     let choice = options.device_choice();
     let device = match turnstile {

@@ -2,7 +2,8 @@
 //!
 //! Workers know nothing of each other, so that it is this process that orders their work. Such a command becomes a step of its stream: what
 //! the stream has later is held until the step has ended. The step first waits until the worker tells that an event has happened: for a wait
-//! the record that the program means, for all else one behind the work that the stream has. Then it moves the bytes through this process.
+//! the record that the program means, for all else one behind the work that the stream has. Then it has the bytes moved: from worker to worker
+//! where they reach each other, else through this process.
 //! All that is sent afterwards to the worker whose memory was written comes behind that.
 
 use std::collections::BTreeSet;
@@ -21,6 +22,8 @@ use crate::worker::{Port, Wait, lock};
 
 /// Maximum number of bytes of a copy between workers that are in this process at a time.
 const PIECE_MAX_BYTES: usize = 16 << 20;
+/// Maximum number of bytes that go from worker to worker before other commands of this process have their turn there.
+const DIRECT_MAX_BYTES: usize = 256 << 20;
 
 /// The lowest number of a watch that a step begins; queries of the program have lower ones.
 const FIRST_AWAITED: u64 = 1 << 63;
@@ -186,17 +189,28 @@ impl Streams {
                 port.wait_in_order(Wait::Stream(stream))
             }
             (Some(_), Some(_)) => {
-                let mut bytes = Vec::new();
-                pieces(copy, PIECE_MAX_BYTES).try_for_each(|piece| {
-                    bytes.resize(piece.size.bytes().unwrap_or(0), 0);
-                    let through = here(&bytes, piece.size);
-                    self.bring(port, &MemoryCopy { dst: through, ..piece })?;
-                    self.send_there(port, &MemoryCopy { src: through, ..piece })
+                let streams = (self.stream_at(port, copy.dst.at)?, self.stream_at(port, copy.src.at)?);
+                pieces(copy, DIRECT_MAX_BYTES).try_for_each(|piece| {
+                    match port.copy_between(&piece, streams.0, streams.1)? {
+                        true => Ok(()),
+                        false => self.copy_through(port, &piece),
+                    }
                 })
             }
             (Some(_), None) => self.send_there(port, &MemoryCopy { src: self.host_end(copy.src), ..*copy }),
             (None, _) => self.bring(port, &MemoryCopy { dst: self.host_end(copy.dst), ..*copy }),
         }
+    }
+
+    /// Copies between devices of two workers through this process.
+    fn copy_through(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<()> {
+        let mut bytes = Vec::new();
+        pieces(copy, PIECE_MAX_BYTES).try_for_each(|piece| {
+            bytes.resize(piece.size.bytes().unwrap_or(0), 0);
+            let through = here(&bytes, piece.size);
+            self.bring(port, &MemoryCopy { dst: through, ..piece })?;
+            self.send_there(port, &MemoryCopy { src: through, ..piece })
+        })
     }
 
     /// Returns an end of a copy in the program's memory by its address there.

@@ -219,6 +219,13 @@ pub trait Port: HostMemory + WrittenPages {
     /// # Errors
     /// A lost connection.
     fn copy_peer(&self, copy: &MemcpyPeer) -> HipResult<()>;
+    /// Copies from memory of one worker to memory of another, from worker to worker, behind the work that two streams have: one on the device of the
+    /// destination, one on that of the source. Waits until the bytes are there. Returns false if these workers cannot do so; then nothing was
+    /// copied, or some of it.
+    ///
+    /// # Errors
+    /// What a worker answers.
+    fn copy_between(&self, copy: &MemoryCopy, dst_stream: u64, src_stream: u64) -> HipResult<bool>;
     /// Writes what the program changed in mirrored memory at `from` to its device address.
     ///
     /// # Errors

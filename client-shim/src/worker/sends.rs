@@ -473,6 +473,10 @@ impl Port for Worker {
         self.put_on(copy.stream, |stream| op::MemcpyPeerAsync(request(stream)))
     }
 
+    fn copy_between(&self, copy: &MemoryCopy, dst_stream: u64, src_stream: u64) -> HipResult<bool> {
+        self.copy_from_worker_to_worker(copy, dst_stream, src_stream)
+    }
+
     fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
         let (size, kind) = (bytes.len() as u64, kind::HOST_TO_DEVICE);
         if self.tells_changes() && bytes.len() >= PACKED_MIN_BYTES {

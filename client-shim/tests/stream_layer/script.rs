@@ -226,6 +226,10 @@ impl Port for Script {
         self.note("copy between devices".to_owned())
     }
 
+    fn copy_between(&self, _: &MemoryCopy, to: u64, from: u64) -> HipResult<bool> {
+        self.note(format!("copy between workers, on {to:#x} and {from:#x}")).map(|()| false)
+    }
+
     fn write(&self, to: u64, _: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
         self.note(format!("write {} bytes to {to:#x} on {stream:#x}", bytes.len()))
     }

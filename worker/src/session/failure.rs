@@ -88,7 +88,9 @@ impl Session {
                 WaitFor::Stream(stream)
             }
             // They report no errors of work.
-            Wait::Written(_) | Wait::Free(_) | Wait::Remap(_) | Wait::Reset => return,
+            Wait::Written(_) | Wait::Permitted { .. } | Wait::Free(_) | Wait::Remap(_) | Wait::Reset => {
+                return;
+            }
         };
         if !self.owned.tells_work() {
             return;

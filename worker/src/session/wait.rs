@@ -13,6 +13,10 @@ use hipr_device::{Region, WaitFor};
 impl Session {
     /// Polls a wait; returns its result if it is over.
     pub(super) fn poll_wait(&mut self, env: &Env<'_>, wait: &Wait) -> Poll<HipResult<()>> {
+        if let Wait::Permitted { src, stream, offset, len_bytes } = *wait {
+            let len = usize::try_from(len_bytes).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
+            return self.poll_permitted(&src, stream, offset, len);
+        }
         let comes_back = matches!(*wait, Wait::Free(ptr) if self.owned.lease.comes_back(ptr));
         let context = match self.owned.context() {
             Ok(context) => context,
@@ -33,6 +37,8 @@ impl Session {
             Wait::Free(ptr) => context.poll_free(ptr),
             Wait::Remap(remap) => remap.poll(context),
             Wait::Reset => context.poll_sync(WaitFor::Device),
+            // It has been polled.
+            Wait::Permitted { .. } => Poll::Pending,
         }
     }
 
@@ -76,6 +82,11 @@ impl Session {
                     return self.begin_look(ticket, Look::new(base, src, stream));
                 }
             }
+            Wait::Permitted { src, stream, offset, len_bytes } => {
+                if result.is_ok() {
+                    return self.send_permitted(ticket, src, stream, offset, len_bytes);
+                }
+            }
             Wait::Fetch { src, stream, packs: true } => {
                 if result.is_ok() {
                     return self.begin_pack(env, ticket, src, stream);
@@ -101,7 +112,7 @@ impl Session {
         let left = self.responder.stream_left();
         let mut len = usize::try_from(left).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
         let mut failed = None;
-        match self.owned.context().map(|context| context.poll_fetched(&src, offset, len, stream)) {
+        match self.source().map(|context| context.poll_fetched(&src, offset, len, stream)) {
             Ok(Poll::Pending) => {
                 self.state = State::Read { src, stream, offset };
                 return Poll::Pending;
@@ -109,12 +120,12 @@ impl Session {
             Ok(Poll::Ready(Ok(fetched))) => len = fetched.clamp(1, len.max(1)),
             Ok(Poll::Ready(Err(error))) | Err(error) => failed = Some(error),
         }
-        let reads_zeros = self.owned.context().is_ok_and(|context| context.reads_zeros());
+        let reads_zeros = self.source().is_ok_and(|context| context.reads_zeros());
         let chunk = if failed.is_some() || reads_zeros {
             env.bodies.zeros(len)
         } else {
             env.bodies.body(len, |bytes| {
-                failed = self.owned.context().and_then(|context| context.read(&src, offset, bytes)).err();
+                failed = self.source().and_then(|context| context.read(&src, offset, bytes)).err();
                 if failed.is_some() {
                     bytes.fill(0);
                 }

@@ -265,6 +265,23 @@ impl Port for Machine {
         Err(HipError::NOT_SUPPORTED)
     }
 
+    fn copy_between(&self, copy: &MemoryCopy, dst_stream: u64, src_stream: u64) -> HipResult<bool> {
+        let mut state = self.0.borrow_mut();
+        // Some workers cannot reach each other.
+        if state.haste & 32 == 0 {
+            return Ok(false);
+        }
+        let (haste, from) = (state.haste & 15, state.worker(src_stream));
+        state.reach(src_stream, haste);
+        let bytes = state.read_device(from, copy.src.at.wire(), copy.size.width);
+        let work = Work::Write { to: copy.dst.at.wire(), bytes };
+        let command = state.put_of(dst_stream, copy.dst.rows, work);
+        let to = state.worker(dst_stream);
+        state.hold_up(to, command.into_iter().collect());
+        state.reach(dst_stream, haste);
+        Ok(true)
+    }
+
     fn write(&self, to: u64, _from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
         let mut state = self.0.borrow_mut();
         let worker = state.worker(stream);

@@ -1,0 +1,218 @@
+//! Copies between workers: a connection of one worker to another, which reads what a session there permits.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use hipr_proto::op::{CopyPermitted, PERMIT_TIMEOUT_MAX_MS, PERMIT_TOKEN_BYTES, PermitRead, ReadPermitted};
+use hipr_proto::{Features, HipError};
+use hipr_tls::{ClientChannel, ClientIdentity, Expected, Fingerprint, random_bytes};
+
+use super::{ConnectOptions, Connection, Extra};
+use crate::replies::Rows;
+use crate::transport::{Secured, Transport, connect_tcp};
+use crate::{CallError, ConnectError, WorkerAddress};
+use hipr_io::Address;
+
+/// Bytes that are asked for at a time.
+const PIECE_BYTES: usize = 2 << 20;
+/// Number of pieces that are on their way.
+const PIECES: usize = 4;
+/// Longest time without a byte of those that were asked for.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// A permit to read memory of a session of another worker.
+pub struct Permit<'a> {
+    /// The other worker: HOST:PORT.
+    pub host_and_port: &'a str,
+    /// The fingerprint of its key, if it asks for keys.
+    pub worker: Option<Fingerprint>,
+    /// The token.
+    pub token: [u8; PERMIT_TOKEN_BYTES],
+    /// Number of bytes.
+    pub len_bytes: u64,
+}
+
+/// Where another worker finds the worker of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// HOST:PORT.
+    pub host_and_port: String,
+    /// The fingerprint of the worker's key, if it asks for keys.
+    pub worker: Option<Fingerprint>,
+    /// Whether this is an address of the machine of whoever uses it.
+    pub is_loopback: bool,
+}
+
+impl Connection {
+    /// Connects to another worker to read what one of its sessions permits, within `timeout`. This side shows the key of `identity`, which need
+    /// not be authorized there.
+    ///
+    /// # Errors
+    /// The worker cannot be reached, is not the expected one, or does not let this side in; it knows no permits.
+    pub fn for_permit(
+        permit: &Permit<'_>,
+        identity: &ClientIdentity,
+        timeout: Duration,
+    ) -> Result<Self, ConnectError> {
+        let end = Instant::now() + timeout;
+        let address = WorkerAddress::from(Address::Tcp(permit.host_and_port.to_owned()));
+        let connect = || -> io::Result<Transport> {
+            let socket = connect_tcp(permit.host_and_port, timeout)?;
+            let Some(worker) = permit.worker else { return Ok(Transport::Tcp(socket)) };
+            let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            socket.set_read_timeout(Some(left))?;
+            socket.set_write_timeout(Some(left))?;
+            let channel =
+                ClientChannel::new(identity, Expected::Known(worker), None)?.permitted_by(permit.token);
+            Ok(Transport::Secured(Box::new(Secured::open(socket, channel)?)))
+        };
+        let options = ConnectOptions { offer: Some(Features::PERMITS), ..ConnectOptions::default() };
+        let connection = Self::open_over(&address, timeout, &options, connect).map_err(|(error, _)| error)?;
+        if !connection.features().contains(Features::PERMITS) {
+            return Err(ConnectError { address, reason: "it knows no permits".to_owned() });
+        }
+        Ok(connection)
+    }
+
+    /// Reads all bytes that a permit is for, and closes the connection. Passes each piece to `take`, which returns a buffer to use again, or
+    /// `None` if nobody wants the rest.
+    ///
+    /// # Errors
+    /// What the worker says, or the connection is lost.
+    pub fn read_permitted(
+        self,
+        permit: &Permit<'_>,
+        take: &mut dyn FnMut(Vec<u8>) -> Option<Vec<u8>>,
+    ) -> Result<(), CallError> {
+        self.inner.transport.set_timeout(Some(SILENCE)).map_err(|_| CallError::Lost)?;
+        let mut arriving = VecDeque::with_capacity(PIECES);
+        let read = self.read_pieces(permit, &mut arriving, take);
+        // Until the connection is closed its replies may be written to the buffers.
+        drop(self);
+        drop(arriving);
+        read
+    }
+
+    fn read_pieces(
+        &self,
+        permit: &Permit<'_>,
+        arriving: &mut VecDeque<Piece>,
+        take: &mut dyn FnMut(Vec<u8>) -> Option<Vec<u8>>,
+    ) -> Result<(), CallError> {
+        let (token, mut offset) = (permit.token, 0);
+        let mut used = Vec::new();
+        loop {
+            while arriving.len() < PIECES && offset < permit.len_bytes {
+                let left = usize::try_from(permit.len_bytes - offset).unwrap_or(usize::MAX);
+                let mut buffer = std::mem::take(&mut used);
+                buffer.resize(left.min(PIECE_BYTES), 0);
+                let length = buffer.len() as u64;
+                let rows = Rows::one(buffer.as_mut_ptr(), buffer.len());
+                let request = ReadPermitted { token, offset, length };
+                // SAFETY: the buffer is in `arriving` or here until its reply was waited for, or the connection is closed.
+                let flight =
+                    unsafe { self.start_read(&request, Extra::default(), rows, &[] as &[ReadPermitted]) }?;
+                arriving.push_back(Piece { flight: Some(flight), buffer });
+                offset += length;
+            }
+            let Some(piece) = arriving.front_mut() else { break };
+            if let Some(flight) = piece.flight.take() {
+                self.finish_all(flight)?.0.map_err(CallError::Hip)?;
+            }
+            let Some(Piece { buffer, .. }) = arriving.pop_front() else { break };
+            match take(buffer) {
+                Some(buffer) => used = buffer,
+                None => return Err(CallError::Hip(HipError::UNKNOWN)),
+            }
+        }
+        // Ends the permit, and says whether the last bytes could be read.
+        self.ask(&ReadPermitted { token, offset, length: 0 }).map(drop)
+    }
+
+    /// Returns where another worker finds the worker of this connection; `None` if it is not reached over TCP.
+    pub fn place(&self) -> Option<Place> {
+        let host_and_port = match self.inner.address.address() {
+            Address::Tcp(host_and_port) => host_and_port.clone(),
+            Address::Secured(secured) => secured.host_and_port.clone(),
+            Address::Unix(_) | Address::Shm(_) => return None,
+        };
+        let worker = self.inner.transport.worker();
+        let is_loopback = self.inner.transport.is_loopback();
+        Some(Place { host_and_port, worker, is_loopback })
+    }
+}
+
+/// One end of a copy between workers: slices of rows in the memory of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyEnd {
+    /// The address of the first byte.
+    pub address: u64,
+    /// Bytes from one row to the next.
+    pub pitch: u64,
+    /// Bytes from one slice to the next.
+    pub slice: u64,
+    /// The stream whose work comes first.
+    pub stream: u64,
+}
+
+impl Connection {
+    /// Copies memory of another worker's session to memory of this one's, from worker to worker: `size` is the bytes of a row, the rows of a
+    /// slice, and the slices. Waits until the bytes are there. Returns false if these workers cannot do so; then nothing was copied, or
+    /// some of it.
+    ///
+    /// # Errors
+    /// What a worker answers, or a lost connection.
+    pub fn copy_from(
+        &self,
+        dst: &CopyEnd,
+        other: &Self,
+        src: &CopyEnd,
+        size: [u64; 3],
+    ) -> Result<bool, CallError> {
+        let know = |connection: &Self| connection.features().contains(Features::PERMITS);
+        let Some(place) = other.place().filter(|_| know(self) && know(other)) else { return Ok(false) };
+        // What is this machine here may be another one there.
+        if place.is_loopback && !self.place().is_some_and(|place| place.is_loopback) {
+            return Ok(false);
+        }
+        let Ok(token) = random_bytes() else { return Ok(false) };
+        let [width, height, depth] = size;
+        let CopyEnd { address, pitch, slice, stream } = *src;
+        let (timeout_ms, reserved) = (PERMIT_TIMEOUT_MAX_MS, 0);
+        let permit =
+            PermitRead { token, address, pitch, slice, width, height, depth, stream, timeout_ms, reserved };
+        match other.ask(&permit) {
+            // It has given as many as it may give.
+            Err(CallError::Hip(HipError::NOT_READY)) => return Ok(false),
+            permitted => permitted?,
+        }
+        let CopyEnd { address: dst, pitch, slice, stream } = *dst;
+        let worker = place.worker.map_or([0; 32], |worker| *worker.bytes());
+        let address_length = u32::try_from(place.host_and_port.len()).unwrap_or(u32::MAX);
+        let copy = CopyPermitted {
+            token,
+            worker,
+            dst,
+            pitch,
+            slice,
+            width,
+            height,
+            depth,
+            stream,
+            address_length,
+            reserved,
+        };
+        match self.ask_with(&copy, Extra { tail: place.host_and_port.as_bytes(), ..Extra::default() }) {
+            Ok(()) => Ok(true),
+            Err(CallError::Hip(HipError::PEER_ACCESS_UNSUPPORTED)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Bytes that were asked for.
+struct Piece {
+    flight: Option<super::Flight<ReadPermitted>>,
+    buffer: Vec<u8>,
+}

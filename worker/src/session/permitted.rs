@@ -1,0 +1,235 @@
+//! Reads of another session's memory, which that one permits, and copies of what another worker permits to read.
+
+use std::mem;
+use std::task::Poll;
+
+use hipr_device::{Context, Region};
+use hipr_io::ConnId;
+use hipr_proto::{HipError, HipResult, Inline, Opcode, Outcome, Ticket};
+
+use super::Session;
+use super::counted::Counted;
+use super::state::{State, Wait, Write};
+use crate::env::Env;
+use crate::peers::{Arriving, COPY_BYTES, PeerPermit};
+use crate::permits::Permitted;
+
+/// The session whose memory the current request reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Lender {
+    /// This one.
+    #[default]
+    Own,
+    /// Another one, whose context this session has while it has its turn.
+    Session(ConnId),
+    /// Another one that is gone, or has no such memory any more.
+    Gone,
+}
+
+/// What a session that is asked for its context answers.
+pub(crate) enum Lending {
+    /// The context; [`Session::take_back`] has to follow.
+    Context(Box<dyn Context>),
+    /// Another thread has it; the session is woken when it is back.
+    Later,
+    /// It has no such memory.
+    Nothing,
+}
+
+/// A copy of what another worker permits to read.
+#[derive(Debug)]
+pub(super) struct FromPeer {
+    arriving: Arriving,
+    piece: Vec<u8>,
+    /// Number of bytes of the piece that the device has taken.
+    taken: usize,
+    _counted: Counted,
+}
+
+impl Session {
+    /// Returns whether the client may ask for an operation: who was let in by a permit only for what reads it.
+    pub(super) fn may_ask(&self, op: Opcode) -> bool {
+        let reads = matches!(
+            op,
+            Opcode::INIT | Opcode::OFFER | Opcode::READ_PERMITTED | Opcode::PING | Opcode::SHUTDOWN
+        );
+        !self.only_reads_permitted || reads
+    }
+
+    // ---- the session that permits ------------------------------------------------------------------------------------
+
+    /// Lends the context to a session that reads memory of this one; there has to be such memory.
+    pub(crate) fn lend_context(&mut self, src: &Region) -> Lending {
+        if matches!(self.state, State::Loading(_)) {
+            return Lending::Later;
+        }
+        if self.owned.check_region(src).is_err() {
+            return Lending::Nothing;
+        }
+        self.owned.lend_context().map_or(Lending::Nothing, Lending::Context)
+    }
+
+    /// Takes the context back.
+    pub(crate) fn take_back(&mut self, context: Box<dyn Context>) {
+        self.owned.take_back(context);
+    }
+
+    // ---- the session that reads --------------------------------------------------------------------------------------
+
+    /// Returns the session whose context the current request needs, and which memory of it, if it is not this session's.
+    pub(crate) fn borrows_from(&self) -> Option<(ConnId, Region)> {
+        let Lender::Session(owner) = self.lender else { return None };
+        match &self.state {
+            State::Wait { wait: Wait::Permitted { src, .. }, .. } | State::Read { src, .. } => {
+                Some((owner, *src))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether the session needs a context of another one and has it not.
+    pub(super) fn lacks_context(&self) -> bool {
+        self.lender != Lender::Own && self.borrowed.is_none() && self.borrows_from().is_some()
+    }
+
+    /// Takes the context for which [`borrows_from`](Self::borrows_from) has asked; `None` if there is no such memory any more.
+    pub(crate) fn borrow(&mut self, lent: Option<Box<dyn Context>>) {
+        if lent.is_none() {
+            self.lender = Lender::Gone;
+        }
+        self.borrowed = lent;
+    }
+
+    /// Returns the context that [`borrow`](Self::borrow) has taken.
+    pub(crate) fn return_borrowed(&mut self) -> Option<Box<dyn Context>> {
+        self.borrowed.take()
+    }
+
+    /// Returns the context whose memory the current request reads.
+    pub(super) fn source(&mut self) -> HipResult<&mut dyn Context> {
+        match (self.lender, &mut self.borrowed) {
+            (Lender::Own, _) => self.owned.context(),
+            (Lender::Session(_), Some(context)) => Ok(&mut **context),
+            (Lender::Session(_), None) | (Lender::Gone, _) => Err(HipError::CONTEXT_IS_DESTROYED),
+        }
+    }
+
+    /// Begins to read memory of another session.
+    pub(super) fn begin_permitted(&mut self, ticket: Ticket, what: Permitted, offset: u64, len_bytes: u64) {
+        let Permitted { owner, src, stream } = what;
+        self.lender = Lender::Session(owner);
+        self.state = State::Wait { ticket, wait: Wait::Permitted { src, stream, offset, len_bytes } };
+    }
+
+    /// Becomes ready when the first bytes can be read.
+    pub(super) fn poll_permitted(
+        &mut self,
+        src: &Region,
+        stream: u64,
+        offset: u64,
+        len: usize,
+    ) -> Poll<HipResult<()>> {
+        let context = self.source()?;
+        match context.poll_readable(stream) {
+            Poll::Ready(Ok(())) => context.poll_fetched(src, offset, len, stream).map_ok(|_| ()),
+            waits => waits,
+        }
+    }
+
+    /// Begins the reply with bytes of another session's memory.
+    pub(super) fn send_permitted(
+        &mut self,
+        ticket: Ticket,
+        src: Region,
+        stream: u64,
+        offset: u64,
+        len_bytes: u64,
+    ) {
+        self.complete(ticket, Outcome::ok(&()).with_inline(Inline::Stream(len_bytes)));
+        if self.responder.stream_left() > 0 {
+            self.state = State::Read { src, stream, offset };
+        }
+    }
+
+    // ---- the session that copies -------------------------------------------------------------------------------------
+
+    /// Begins to copy what another worker permits to read.
+    pub(super) fn begin_copy(&mut self, env: &Env<'_>, write: Write, from: PeerPermit) {
+        let counted = Counted::new(COPY_BYTES, env.budget, env.limits);
+        let begun = match (env.peers, counted) {
+            (Some(peers), Ok(counted)) => {
+                peers.begin(from, (env.waker)()).map(|arriving| (arriving, counted))
+            }
+            _ => Err(HipError::PEER_ACCESS_UNSUPPORTED),
+        };
+        match begun {
+            Ok((arriving, _counted)) => {
+                let from = FromPeer { arriving, piece: Vec::new(), taken: 0, _counted };
+                self.state = State::CopyPermitted { write, from: Box::new(from) };
+            }
+            Err(error) => self.complete(write.ticket, Outcome::error(error)),
+        }
+    }
+
+    /// Writes the next bytes that have arrived from another worker.
+    pub(super) fn copy_permitted(
+        &mut self,
+        env: &Env<'_>,
+        mut write: Write,
+        mut from: Box<FromPeer>,
+    ) -> Poll<()> {
+        if self.poll_begin(&write).is_pending() {
+            self.state = State::CopyPermitted { write, from };
+            return Poll::Pending;
+        }
+        if from.taken == from.piece.len() {
+            from.taken = 0;
+            match from.arriving.poll() {
+                Poll::Pending => {
+                    from.piece.clear();
+                    self.state = State::CopyPermitted { write, from };
+                    return Poll::Pending;
+                }
+                Poll::Ready(Ok(Some(piece))) => {
+                    let used = mem::replace(&mut from.piece, piece);
+                    from.arriving.give_back(used);
+                }
+                Poll::Ready(Ok(None)) => {
+                    self.end_copy(write);
+                    return Poll::Ready(());
+                }
+                Poll::Ready(Err(error)) => {
+                    self.complete(write.ticket, Outcome::error(error));
+                    return Poll::Ready(());
+                }
+            }
+        }
+        let rest = from.piece.get(from.taken..).unwrap_or_default();
+        let left = write.dst.len_bytes().unwrap_or(0).saturating_sub(write.offset);
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len()).min(env.limits.chunk_bytes);
+        // What is too much is not written, and the copy fails at the end.
+        let piece = rest.get(..len).filter(|piece| !piece.is_empty());
+        let written = piece.map_or(Poll::Ready(Err(HipError::PEER_ACCESS_UNSUPPORTED)), |piece| {
+            self.write_piece(&mut write, piece)
+        });
+        match written {
+            Poll::Ready(Err(error)) => {
+                self.complete(write.ticket, Outcome::error(error));
+                return Poll::Ready(());
+            }
+            Poll::Ready(Ok(len)) => from.taken += len,
+            Poll::Pending => {}
+        }
+        self.state = State::CopyPermitted { write, from };
+        written.map(drop)
+    }
+
+    /// Ends a copy of which no more bytes come.
+    fn end_copy(&mut self, write: Write) {
+        if Some(write.offset) == write.dst.len_bytes() {
+            self.written(write);
+        } else {
+            self.complete(write.ticket, Outcome::error(HipError::PEER_ACCESS_UNSUPPORTED));
+        }
+    }
+}
