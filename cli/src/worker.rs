@@ -32,7 +32,7 @@ use hipr_io::{Audit, WorkerIdentity};
 use hipr_io_shm::RING_BYTES;
 pub(crate) use hipr_tls::Size;
 use hipr_worker::device::null::Null;
-use hipr_worker::{Address, Config, DispatchOn, Io, Permits};
+use hipr_worker::{Address, Capabilities, Config, DispatchOn, Io};
 use limits::Limits;
 use metrics::Metrics;
 use peers::PeerOptions;
@@ -227,10 +227,10 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
         Isolation::Process => supervise(&options, kind),
         Isolation::None => {
             let device = device::open(&DeviceChoice { kind, ..choice }).map_err(|why| why.to_string())?;
-            let permits = Arc::new(Permits::default());
-            let identity = options.access.identity(None, None, Some(&permits))?;
+            let capabilities = Arc::new(Capabilities::default());
+            let identity = options.access.identity(None, None, Some(&capabilities))?;
             let mut config = options.config(device, identity);
-            config.peers = options.peers.peers(permits)?;
+            config.peers = options.peers.peers(capabilities)?;
             let audit = options.audit_file()?;
             let metrics = options.serve_metrics(config.limits.connections_max)?;
             let records = Records::new(audit.clone(), metrics.clone());

@@ -2,6 +2,8 @@
 //! without the extension, through a chain of workers; and with the variables that choose devices. `workers` has several workers. Without the compiler
 //! (`tests/toolchain/setup.sh`) the programs are skipped, or fail if HIPR_REQUIRE_COMPILER is set.
 
+#[path = "several_devices/between.rs"]
+mod between;
 #[path = "several_devices/workers.rs"]
 mod workers;
 
@@ -21,7 +23,7 @@ fn compiled(name: &str) -> Option<[PathBuf; 2]> {
         toolchain("the programs for several devices did not run")?;
         let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("several-devices");
         let mut build = Command::new(folder().join("programs/build.sh"));
-        let names = ["several_devices", "across_workers", "lost_worker"];
+        let names = ["several_devices", "across_workers", "direct_copies", "lost_worker"];
         let result = build.arg(&out).args(names).output().expect("the build script runs");
         assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
         Some(out)

@@ -266,7 +266,7 @@ fn the_page_for_owners_of_gpus_has_all_options_and_their_defaults() {
             options += 1;
         }
     }
-    assert_eq!(options, 37, "options that the help has:\n{help}");
+    assert_eq!(options, 38, "options that the help has:\n{help}");
     for (option, default) in [
         ("handles-max", "1048576"),
         ("code-object-max", "1G"),

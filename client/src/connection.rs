@@ -1,9 +1,9 @@
 //! One connection and its session.
 
+mod capability;
 mod inner;
 mod opening;
 mod packing;
-mod permitted;
 mod started;
 mod transfers;
 mod uploading;
@@ -31,8 +31,8 @@ use crate::stats::{Counters, Stats};
 use crate::transport::Transport;
 use crate::uploads::{CacheUse, LinkSpeed, UploadCache, Uploads};
 use crate::{CallError, ConnectError, WorkerAddress};
+pub use capability::{Capability, CopyEnd, Place};
 use opening::Opening;
-pub use permitted::{CopyEnd, Permit, Place};
 pub use started::{Flight, Started};
 pub use transfers::{Download, Upload};
 
@@ -58,7 +58,7 @@ pub struct ConnectOptions {
     /// The features of the extension that are offered; none at all, as by a client of HIPR 1.0, with `None`.
     pub offer: Option<Features>,
     /// Which part of its addresses the worker is to give, and how many parts there are, for programs that have several workers. A worker that
-    /// cannot do so does not accept [`Features::APART`]. [`Features::PERMITS`] are offered as well.
+    /// cannot do so does not accept [`Features::APART`]. [`Features::CAPABILITIES`] are offered as well.
     pub part: Option<(u32, u32)>,
     /// The use of the worker's cache of uploads.
     pub cache: UploadCache,
@@ -164,7 +164,7 @@ impl Connection {
     ) -> Result<Self, ConnectError> {
         options.offer = options.offer.map(|features| {
             let traced = if options.observer.is_some() { Features::TRACE } else { Features::NONE };
-            let of_several = Features::APART.union(Features::PERMITS);
+            let of_several = Features::APART.union(Features::CAPABILITIES);
             let apart = if options.part.is_some() { of_several } else { Features::NONE };
             let cached = match options.cache.when {
                 CacheUse::Off => Features::NONE,

@@ -41,7 +41,7 @@ use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
 pub use connection::{
-    AnswerWithTail, ConnectOptions, Connection, CopyEnd, Download, Extra, Flight, Permit, Place, Started,
+    AnswerWithTail, Capability, ConnectOptions, Connection, CopyEnd, Download, Extra, Flight, Place, Started,
     Upload,
 };
 pub use identity::accept_invitation;

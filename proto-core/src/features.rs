@@ -57,9 +57,9 @@ impl Features {
     pub const MAPPINGS: Self = Self(1 << 14);
     /// The worker gives the session's memory addresses of one part of all, so that those of a program's other workers are other ones.
     pub const APART: Self = Self(1 << 15);
-    /// Another worker may be permitted to read some of the session's memory, and the session's memory may be filled with what another
-    /// worker permits to read.
-    pub const PERMITS: Self = Self(1 << 16);
+    /// The session gives capabilities, by which another worker reads some of its memory, and has its memory filled by those that sessions of
+    /// other workers give.
+    pub const CAPABILITIES: Self = Self(1 << 16);
 
     /// The names of the bits that have one.
     const NAMED: [(Self, &str); 17] = [
@@ -79,7 +79,7 @@ impl Features {
         (Self::TRACE, "TRACE"),
         (Self::MAPPINGS, "MAPPINGS"),
         (Self::APART, "APART"),
-        (Self::PERMITS, "PERMITS"),
+        (Self::CAPABILITIES, "CAPABILITIES"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.

@@ -25,12 +25,12 @@
 //! Codes are part of the protocol and never change; rows are sorted by code. A row that is no longer used stays.
 
 mod cache;
+mod capability;
 mod define;
 mod handle;
 mod info;
 mod packed;
 mod pages;
-mod permit;
 mod statics;
 mod tail;
 mod trace;
@@ -49,6 +49,10 @@ use tail::{d2h, h2d, is_d2h, items};
 pub use cache::{
     CACHE_CHUNK_MAX_BYTES, CACHE_CHUNK_MIN_BYTES, CACHE_KEY_BYTES, CACHE_NAME_BYTES, CACHE_NAMES_MAX,
 };
+pub use capability::{
+    CAPABILITIES_MAX, CAPABILITY_ADDRESS_MAX_BYTES, CAPABILITY_PIECE_MAX_BYTES, CAPABILITY_TIMEOUT_MAX_MS,
+    CAPABILITY_TOKEN_BYTES,
+};
 pub use handle::{ClientName, Handle, Handles};
 pub use info::{Class, Domain, ForOp, Info, Op, Part, ReplyRule, Source, StaticInfo, Tail, TailLen};
 pub(crate) use info::{Sizes, max_size};
@@ -56,9 +60,6 @@ pub use packed::{
     PACKED_MIN_BYTES, PACKED_PART_MAX_BYTES, PACKED_WINDOW_LOG, packed_max_bytes, packed_worth_bytes, purpose,
 };
 pub use pages::{Changes, PAGE_BYTES, PAGE_RUNS_MAX, PageRun, Pages};
-pub use permit::{
-    PERMIT_ADDRESS_MAX_BYTES, PERMIT_PIECE_MAX_BYTES, PERMIT_TIMEOUT_MAX_MS, PERMIT_TOKEN_BYTES, PERMITS_MAX,
-};
 pub use statics::{
     DEVICES_MAX, STATIC_DEVICES_MAX, STATIC_LIST_MAX_BYTES, STATIC_REQUEST_MAX_BYTES, StaticEntry,
     StaticHead, is_lasting,
@@ -87,7 +88,7 @@ operations! {
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
     /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES, 8192 TRACE, 16384 MAPPINGS, 32768 APART,
-    /// 65536 PERMITS), right behind `INIT` and without waiting for its reply.
+    /// 65536 CAPABILITIES), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. With APART `part` says which part of the worker's
     /// addresses the session's memory is to have: its low 32 bits the number of the part, from 0, and its high 32 bits how many parts there
     /// are, at most 256. Without APART it is 0 and ignored. A session is offered features once; without this operation, or if it fails, it
@@ -625,33 +626,33 @@ operations! {
     0x02B1 MALLOC_SHARED malloc_shared "hipHostMalloc" Extension forget Plain:
         MallocShared { device_ptr: u64, size: u64, kind: u32, flags: u32 } => ();
 
-    /// Permits whoever has `token`, 32 random bytes, to read a box of bytes once: `depth` slices of `height` rows of `width` bytes, the first at
-    /// `address`, rows `pitch` bytes apart and slices `slice` bytes, when the work is done that `stream` has then. The permit belongs to the
-    /// first session of this worker that uses it (`READ_PERMITTED`), which has to be within `timeout_ms` milliseconds, at most 60000. It ends when all was
-    /// read, when that session ends, when this one does, or when the memory is freed. A session has at most 16 permits that have not
-    /// ended; one more fails with `hipErrorNotReady`. A session needs the feature PERMITS for this and for the next two.
-    0x02C0 PERMIT_READ permit_read "" Extension sync Plain:
-        PermitRead {
+    /// Gives a capability: whoever has its `token`, 32 random bytes, may read a box of bytes once: `depth` slices of `height` rows of `width`
+    /// bytes, the first at `address`, rows `pitch` bytes apart and slices `slice` bytes, when the work is done that `stream` has then. It belongs
+    /// to the first session of this worker that uses it (`CAPABILITY_READ`), which has to be within `timeout_ms` milliseconds, at most 60000. It
+    /// ends when all was read, when that session ends, when this one does, or when the memory is freed. A session has at most 16 that have not
+    /// ended; one more fails with `hipErrorNotReady`. A session needs the feature CAPABILITIES for this and for the next two.
+    0x02C0 CAPABILITY_GIVE capability_give "" Extension sync Plain:
+        CapabilityGive {
             token: [u8; 32], address: u64, pitch: u64, slice: u64, width: u64, height: u64, depth: u64, stream: u64,
             timeout_ms: u32, reserved: u32,
         } => ();
 
-    /// Returns `length` bytes, at most 4 MiB, of those that a permit is for, without gaps: those from `offset` on, which is how many were read
-    /// before. Without bytes, behind the last ones, it ends the permit, and reports what a read before it has failed with. Fails with
-    /// `hipErrorInvalidHandle` if there is no such permit for this session, with `hipErrorInvalidValue` for other bytes than the next ones, with what
-    /// the work of the permit's stream failed with, and with `hipErrorContextIsDestroyed` when the memory is gone.
-    0x02C1 READ_PERMITTED read_permitted "" Extension sync Synchronizes:
-        ReadPermitted { token: [u8; 32], offset: u64, length: u64 }
+    /// Returns `length` bytes, at most 4 MiB, of those that a capability is for, without gaps: those from `offset` on, which is how many were read
+    /// before. Without bytes, behind the last ones, it ends the capability, and reports what a read before it has failed with. Fails with
+    /// `hipErrorInvalidHandle` if there is no such capability for this session, with `hipErrorInvalidValue` for other bytes than the next ones, with what
+    /// the work of the capability's stream failed with, and with `hipErrorContextIsDestroyed` when the memory is gone.
+    0x02C1 CAPABILITY_READ capability_read "" Extension sync Synchronizes:
+        CapabilityRead { token: [u8; 32], offset: u64, length: u64 }
         => ()
             + Bulk("[inline bytes of length length]", |r| Exact(r.length));
 
-    /// Copies bytes that another worker permits to read to a box of as many bytes, in the order of a stream: the first at `dst`, and as in
-    /// `PERMIT_READ`. This worker connects to the other one, which is at `address` (HOST:PORT, at most 256 bytes, over TCP), with encryption
+    /// Copies bytes for which a session of another worker has given a capability to a box of as many bytes, in the order of a stream: the first at
+    /// `dst`, and as in `CAPABILITY_GIVE`. This worker connects to the other one, which is at `address` (HOST:PORT, at most 256 bytes, over TCP), with encryption
     /// if the bytes of `worker` are not all 0: they are the fingerprint of its key. Replies when the bytes are there. Fails with
     /// `hipErrorPeerAccessUnsupported` if this worker may not or cannot reach the other one, or that one does not let it read; then nothing was copied,
     /// or some of it.
-    0x02C2 COPY_PERMITTED copy_permitted "hipMemcpyPeerAsync" Extension sync Synchronizes:
-        CopyPermitted {
+    0x02C2 CAPABILITY_COPY capability_copy "hipMemcpyPeerAsync" Extension sync Synchronizes:
+        CapabilityCopy {
             token: [u8; 32], worker: [u8; 32], dst: u64, pitch: u64, slice: u64, width: u64, height: u64, depth: u64,
             stream: u64, address_length: u32, reserved: u32,
         }

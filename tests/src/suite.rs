@@ -202,6 +202,7 @@ impl Suite<'_> {
         self.mappings()?;
         self.changes(stream)?;
         self.cache(stream)?;
+        self.capabilities(buffer, stream)?;
         self.packed(buffer, stream)?;
         self.places()?;
         self.what_no_worker_has()?;
@@ -324,6 +325,39 @@ impl Suite<'_> {
         self.ask(&op::MemShare {})?;
         self.ask(&op::MallocShared { device_ptr: NOWHERE, size: 1, kind: 1, flags: 0 })?;
         Ok(())
+    }
+
+    /// Asks for what goes from worker to worker: the feature for it is not offered, as a session with a process of its own has it not.
+    fn capabilities(&mut self, buffer: u64, stream: u64) -> Result<(), Lost> {
+        let (token, size) = ([1; 32], BUFFER_BYTES);
+        let capability = op::CapabilityGive {
+            token,
+            address: buffer,
+            pitch: size,
+            slice: size,
+            width: size,
+            height: 1,
+            depth: 1,
+            stream,
+            timeout_ms: 1,
+            reserved: 0,
+        };
+        self.ask(&capability)?;
+        self.ask(&op::CapabilityRead { token, offset: 0, length: 1 })?;
+        let copy = op::CapabilityCopy {
+            token,
+            worker: [0; 32],
+            dst: buffer,
+            pitch: size,
+            slice: size,
+            width: size,
+            height: 1,
+            depth: 1,
+            stream,
+            address_length: 1,
+            reserved: 0,
+        };
+        self.request(&copy, b"a", None, nothing).map(drop)
     }
 
     fn cache(&mut self, stream: u64) -> Result<(), Lost> {

@@ -107,8 +107,8 @@ pub struct ClientChannel {
     claim: Option<Claim>,
     /// What the worker has answered to that.
     terms: Option<Terms>,
-    /// The token of a permit to read memory of another session.
-    permit: Option<[u8; 32]>,
+    /// The token of a capability to read memory of another session.
+    capability: Option<[u8; 32]>,
     /// Whether the worker's key was found right, and this side's preamble is in the output.
     is_ready: bool,
     collected: Collected,
@@ -131,7 +131,7 @@ impl ClientChannel {
         let connection = ClientConnection::new(Arc::new(config), name)?;
         let channel = Channel::new(connection.into());
         let certificate = identity.certificate.clone();
-        let (revoked, claim, terms, permit, collected, is_ready, is_in) = Default::default();
+        let (revoked, claim, terms, capability, collected, is_ready, is_in) = Default::default();
         Ok(Self {
             channel,
             expected,
@@ -141,7 +141,7 @@ impl ClientChannel {
             certificate,
             claim,
             terms,
-            permit,
+            capability,
             is_ready,
             collected,
             is_in,
@@ -162,10 +162,10 @@ impl ClientChannel {
         self
     }
 
-    /// Asks to be let in by a permit to read memory of a session, which needs no authorized key. Has to be called before anything is received.
+    /// Asks to be let in by a capability to read memory of a session, which needs no authorized key. Has to be called before anything is received.
     #[must_use]
-    pub fn permitted_by(mut self, token: [u8; 32]) -> Self {
-        self.permit = Some(token);
+    pub fn with_capability(mut self, token: [u8; 32]) -> Self {
+        self.capability = Some(token);
         self
     }
 
@@ -217,8 +217,8 @@ impl ClientChannel {
         }
         self.is_ready = true;
         let certificate = self.certificate.take().map(|certificate| certificate.bytes().to_vec());
-        let (token, claim, permit) = (self.token.take(), self.claim, self.permit);
-        let hello = Hello { token, claim, route: None, certificate, permit };
+        let (token, claim, capability) = (self.token.take(), self.claim, self.capability);
+        let hello = Hello { token, claim, route: None, certificate, capability };
         self.channel.send(&[IoSlice::new(&hello.to_bytes())]);
         Ok(())
     }

@@ -26,8 +26,8 @@ const REFUSAL: u16 = 1;
 const RESUME: u16 = 2;
 /// Kind of the field with the route of a session, in a preamble of its own before everything else.
 const ROUTE: u16 = 3;
-/// Kind of the field with the token of a permit.
-const PERMIT: u16 = 4;
+/// Kind of the field with the token of a capability.
+const CAPABILITY: u16 = 4;
 /// Kinds from here on may be ignored by those that do not know them.
 const OPTIONAL: u16 = 0x8000;
 /// Kind of the field with a user's certificate. A worker that knows none may know the user's key.
@@ -44,8 +44,8 @@ pub struct Hello {
     pub route: Option<u64>,
     /// The bytes of the user's certificate, which are not looked at before they are needed.
     pub certificate: Option<Vec<u8>>,
-    /// The token of a permit to read memory of a session, by which another worker is let in, whatever its key is.
-    pub permit: Option<[u8; 32]>,
+    /// The token of a capability to read memory of a session, by which another worker is let in, whatever its key is.
+    pub capability: Option<[u8; 32]>,
 }
 
 /// What a worker answers.
@@ -64,8 +64,8 @@ impl Hello {
         let claim = self.claim.map(|claim| field(RESUME, &claim.to_bytes()));
         let route = self.route.map(|route| field(ROUTE, &route.to_le_bytes()));
         let certificate = self.certificate.as_ref().map(|certificate| field(CERTIFICATE, certificate));
-        let permit = self.permit.map(|token| field(PERMIT, &token));
-        with_head(&[token, claim, route, certificate, permit].map(Option::unwrap_or_default).concat())
+        let capability = self.capability.map(|token| field(CAPABILITY, &token));
+        with_head(&[token, claim, route, certificate, capability].map(Option::unwrap_or_default).concat())
     }
 
     /// Reads the fields.
@@ -87,9 +87,9 @@ impl Hello {
                 let route = value.try_into().map_err(|_| "a route has 8 bytes")?;
                 hello.route.replace(u64::from_le_bytes(route)).map_or(Ok(()), |_| Err("two routes"))
             }
-            PERMIT => {
-                let token = value.try_into().map_err(|_| "the token of a permit has 32 bytes")?;
-                hello.permit.replace(token).map_or(Ok(()), |_| Err("two permits"))
+            CAPABILITY => {
+                let token = value.try_into().map_err(|_| "the token of a capability has 32 bytes")?;
+                hello.capability.replace(token).map_or(Ok(()), |_| Err("two capabilities"))
             }
             CERTIFICATE => {
                 hello.certificate.replace(value.to_vec()).map_or(Ok(()), |_| Err("two certificates"))
@@ -169,7 +169,7 @@ pub fn read_route(bytes: &[u8]) -> Option<(u64, usize)> {
     let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     let len = fields_len(*head).ok()?;
     match Hello::from_fields(rest.get(..len)?) {
-        Ok(Hello { route: Some(route), token: None, claim: None, certificate: None, permit: None }) => {
+        Ok(Hello { route: Some(route), token: None, claim: None, certificate: None, capability: None }) => {
             Some((route, HEAD_BYTES + len))
         }
         _ => None,

@@ -30,7 +30,7 @@ pub struct WorkerIdentity {
     invitations: Invitations,
     tenants: Tenants,
     on_entry: Option<OnEntry>,
-    permits: Option<FindPermit>,
+    capabilities: Option<FindCapability>,
 }
 
 /// A client that was not let in, for a record.
@@ -47,8 +47,8 @@ pub struct TurnedAway {
 /// What is called when a client was let in.
 type OnEntry = Box<dyn Fn(&Grant) + Send + Sync>;
 
-/// What finds whose session has given a permit, by its token.
-type FindPermit = Box<dyn Fn(&[u8; 32]) -> Option<Grant> + Send + Sync>;
+/// What finds whose session has given a capability, by its token.
+type FindCapability = Box<dyn Fn(&[u8; 32]) -> Option<Grant> + Send + Sync>;
 
 impl fmt::Debug for WorkerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,7 +84,7 @@ impl WorkerIdentity {
             invitations: Invitations::beside(authorized),
             tenants: Tenants::default(),
             on_entry: None,
-            permits: None,
+            capabilities: None,
         })
     }
 
@@ -116,11 +116,14 @@ impl WorkerIdentity {
         self
     }
 
-    /// Sets what finds the grant of the session that has given a permit, by the permit's token: who comes with one is let in for that tenant,
-    /// to read what it is for and nothing else. Without it nobody is let in by a permit.
+    /// Sets what finds the grant of the session that has given a capability, by the capability's token: who comes with one is let in for that tenant,
+    /// to read what it is for and nothing else. Without it nobody is let in by a capability.
     #[must_use]
-    pub fn permits_by(mut self, find: impl Fn(&[u8; 32]) -> Option<Grant> + Send + Sync + 'static) -> Self {
-        self.permits = Some(Box::new(find));
+    pub fn capabilities_by(
+        mut self,
+        find: impl Fn(&[u8; 32]) -> Option<Grant> + Send + Sync + 'static,
+    ) -> Self {
+        self.capabilities = Some(Box::new(find));
         self
     }
 
@@ -163,12 +166,12 @@ impl WorkerIdentity {
             let words = "this worker cannot read who is authorized; its log says why".to_owned();
             (away("authorized-file", known, None), words)
         };
-        if let Some(token) = &hello.permit {
-            let grant = self.permits.as_ref().and_then(|find| find(token)).ok_or_else(|| {
-                let words = "there is no such permit (any more)".to_owned();
-                (away("permit", known, None), words)
+        if let Some(token) = &hello.capability {
+            let grant = self.capabilities.as_ref().and_then(|find| find(token)).ok_or_else(|| {
+                let words = "there is no such capability (any more)".to_owned();
+                (away("capability", known, None), words)
             })?;
-            return Ok(Admission::by_permit(grant));
+            return Ok(Admission::by_capability(grant));
         }
         if let Some(token) = &hello.token
             && !self.invitations.redeem(token, key, &self.authorized).map_err(broken)?
@@ -285,9 +288,9 @@ impl ServerChannel {
             if hello.route.is_some() {
                 return Err(Fault::Preamble("a route stands alone, before the encryption"));
             }
-            if hello.permit.is_some() && (hello.claim.is_some() || hello.token.is_some()) {
+            if hello.capability.is_some() && (hello.claim.is_some() || hello.token.is_some()) {
                 return Err(Fault::Preamble(
-                    "a permit is of no use for a session that goes on, or with an invitation",
+                    "a capability is of no use for a session that goes on, or with an invitation",
                 ));
             }
             let admitted = self.identity.admit(&self.channel, &hello);

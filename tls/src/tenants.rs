@@ -32,7 +32,7 @@ pub(crate) enum Tenants {
 pub struct Admission {
     grant: Grant,
     _seat: Seat,
-    is_by_permit: bool,
+    is_by_capability: bool,
 }
 
 impl Deref for Admission {
@@ -89,7 +89,7 @@ impl Tenants {
             (Self::Process(..), None) => Some(Seat::Free),
             (Self::Process(counts, _), Some(max)) => count(counts, &grant.tenant, max),
         };
-        seat.map(|seat| Admission { grant, _seat: seat, is_by_permit: false })
+        seat.map(|seat| Admission { grant, _seat: seat, is_by_capability: false })
     }
 }
 
@@ -105,17 +105,17 @@ fn count(counts: &Arc<Mutex<HashMap<String, u32>>>, tenant: &str, max: u32) -> O
 impl Admission {
     /// Lets a client in that goes on with a session, which has its seat already; with any other it has to end.
     pub(crate) fn again(grant: Grant) -> Self {
-        Self { grant, _seat: Seat::Free, is_by_permit: false }
+        Self { grant, _seat: Seat::Free, is_by_capability: false }
     }
 
-    /// Lets another worker in that has a permit of a session with this grant; it may do nothing else but read what that is for.
-    pub(crate) fn by_permit(grant: Grant) -> Self {
-        Self { grant, _seat: Seat::Free, is_by_permit: true }
+    /// Lets another worker in that has a capability of a session with this grant; it may do nothing else but read what that is for.
+    pub(crate) fn by_capability(grant: Grant) -> Self {
+        Self { grant, _seat: Seat::Free, is_by_capability: true }
     }
 
-    /// Returns whether the client was let in by a permit, and may do nothing else but read what that is for.
-    pub fn is_by_permit(&self) -> bool {
-        self.is_by_permit
+    /// Returns whether the client was let in by a capability, and may do nothing else but read what that is for.
+    pub fn is_by_capability(&self) -> bool {
+        self.is_by_capability
     }
 }
 

@@ -350,8 +350,8 @@ fn preambles_are_read_as_they_are_written() {
         Hello::default(),
         Hello { token: Some(token.clone()), ..Hello::default() },
         Hello { certificate: certificate.clone(), ..Hello::default() },
-        Hello { token: Some(token), claim, certificate, route: None, permit: None },
-        Hello { permit: Some([7; 32]), ..Hello::default() },
+        Hello { token: Some(token), claim, certificate, route: None, capability: None },
+        Hello { capability: Some([7; 32]), ..Hello::default() },
     ] {
         let bytes = hello.to_bytes();
         let (head, fields) = bytes.split_first_chunk().unwrap();

@@ -1,11 +1,12 @@
 //! Executes requests: a method for each operation.
 //!
 //! A row names the function that carries an operation out; the functions are in the rooms `extension`, `device`, `memory`, `pool`,
-//! `lease`, `mappings`, `changes`, `cache`, `packed`, `permit`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
+//! `lease`, `mappings`, `changes`, `cache`, `packed`, `capability`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
 //! does not compile ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one
 //! answer, `NOT_SUPPORTED`, with the operations that nobody knows.
 
 mod cache;
+mod capability;
 mod capture;
 mod changes;
 mod copy;
@@ -19,7 +20,6 @@ mod mappings;
 mod memory;
 mod module;
 mod packed;
-mod permit;
 mod pool;
 mod stream;
 
@@ -32,10 +32,10 @@ use hipr_proto::{Class, HipError, HipResult, Wire};
 
 use crate::SessionLimits;
 use crate::cache::Promise;
+use crate::capabilities::{Capabilities, Readable};
 use crate::env::{Env, More};
 use crate::owned::{NodeWork, Owned, Remap, Sought};
-use crate::peers::PeerPermit;
-use crate::permits::{Permits, Permitted};
+use crate::peers::PeerCapability;
 use hipr_device::{Context, Region, WaitFor};
 
 pub(crate) use graph::{GraphWork, Stage, capture_node, check_work, enqueue, finish_work, launch_stage};
@@ -104,22 +104,22 @@ pub(crate) enum Continuation {
         packs: bool,
     },
     /// Wait for the stream of another session, then reply with bytes of its memory.
-    ReadPermitted {
-        /// What the permit is for.
-        what: Permitted,
-        /// The first byte, of all that the permit is for.
+    CapabilityRead {
+        /// What the capability is for.
+        what: Readable,
+        /// The first byte, of all that the capability is for.
         offset: u64,
         /// Number of bytes.
         len_bytes: u64,
     },
-    /// Write what another worker permits to read to a region in the order of a stream, then reply without fields.
-    CopyPermitted {
+    /// Write what a session of another worker has given a capability for to a region in the order of a stream, then reply without fields.
+    CapabilityCopy {
         /// The destination.
         dst: Region,
         /// The stream.
         stream: u64,
-        /// The other worker, and the permit.
-        from: Box<PeerPermit>,
+        /// The other worker, and the capability.
+        from: Box<PeerCapability>,
     },
     /// Wait for the stream, then reply with what has changed in a watched range.
     Changes {
@@ -163,8 +163,8 @@ pub(crate) struct Call<'a> {
     pub(crate) limits: &'a SessionLimits,
     /// What the session could have beyond them.
     pub(crate) more: More<'a>,
-    /// The permits of all sessions, if there are any.
-    pub(crate) permits: Option<&'a Permits>,
+    /// The capabilities of all sessions, if there are any.
+    pub(crate) capabilities: Option<&'a Capabilities>,
     /// The connection, for logs, and by which other sessions know this one.
     pub(crate) conn: ConnId,
 }
@@ -179,7 +179,7 @@ impl Call<'_> {
         tail: &[u8],
     ) -> HipResult<Continuation> {
         // What reads another session's memory needs no context of its own.
-        if op.info().is_some_and(|info| info.class != Class::Exempt) && op != Opcode::READ_PERMITTED {
+        if op.info().is_some_and(|info| info.class != Class::Exempt) && op != Opcode::CAPABILITY_READ {
             self.owned.open(env.device, env.limits.share, env.waker)?;
             if needs_device(op) {
                 self.owned.context_ref()?.available()?;
@@ -459,8 +459,8 @@ impl Visit for Call<'_> {
         mem_map(MemMap) = mappings::map;
         mem_set_access(MemSetAccess) = mappings::set_access;
         mem_unmap(MemUnmap) = mappings::unmap;
-        permit_read(PermitRead) = permit::permit;
-        read_permitted(ReadPermitted) = permit::read;
+        capability_give(CapabilityGive) = capability::give;
+        capability_read(CapabilityRead) = capability::read;
         cache_open(CacheOpen) = cache::open;
         cache_put(CachePut) = cache::put;
         cache_copy(CacheCopy) = cache::copy;
@@ -557,7 +557,7 @@ impl Visit for Call<'_> {
 
         }
         with_tail {
-        copy_permitted(CopyPermitted) = permit::copy;
+        capability_copy(CapabilityCopy) = capability::copy;
         cache_have(CacheHave) = cache::have;
         set_valid_devices(SetValidDevices) = device::set_valid;
         module_get_function(ModuleGetFunction) = module::function;

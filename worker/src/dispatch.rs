@@ -230,7 +230,7 @@ impl Dispatch {
             .union(lacks(device.can_map(), Features::MAPPINGS))
             .union(lacks(device.can_keep_apart(), Features::APART))
             .union(lacks(cache.is_some(), Features::CACHE))
-            .union(lacks(peers.is_some(), Features::PERMITS));
+            .union(lacks(peers.is_some(), Features::CAPABILITIES));
         limits.features = limits.features.map(|features| features.without(lacking));
         limits.bound_total(u64::MAX);
         let (seats, line, last, last_repeated) = Default::default();
@@ -272,7 +272,7 @@ impl Dispatch {
         match event {
             Event::Opened { conn, peer, grant } => {
                 let known = grant.as_deref().map(|admission| &**admission);
-                let limits = self.open(conn, peer, known);
+                let limits = self.open(conn, peer, grant.as_deref());
                 let total_bytes = limits.as_deref().unwrap_or(&self.limits).memory_total_bytes;
                 let budget = self.lending.begin(known, total_bytes);
                 budget.use_bytes(0, self.limits.rings_bytes);
@@ -280,8 +280,8 @@ impl Dispatch {
                 let (woken, in_line, is_told, begins) = Default::default();
                 let mut session = Session::new(conn, peer, Arc::clone(&self.failures));
                 match (&grant, &self.peers) {
-                    (Some(admission), _) if admission.is_by_permit() => session.only_read_permitted(),
-                    (Some(admission), Some(peers)) => peers.permits.begin_session(conn, admission),
+                    (Some(admission), _) if admission.is_by_capability() => session.only_read_granted(),
+                    (Some(admission), Some(peers)) => peers.capabilities.begin_session(conn, admission),
                     _ => {}
                 }
                 let weight_bytes = 0;
@@ -324,8 +324,11 @@ impl Dispatch {
     }
 
     /// Says who begins a session; returns the limits that it has for itself.
-    fn open(&self, conn: ConnId, peer: Peer, grant: Option<&Grant>) -> Option<Box<SessionLimits>> {
-        match (grant, peer) {
+    fn open(&self, conn: ConnId, peer: Peer, grant: Option<&Admission>) -> Option<Box<SessionLimits>> {
+        match (grant.map(|admission| &**admission), peer) {
+            (Some(Grant { tenant, .. }), _) if grant.is_some_and(Admission::is_by_capability) => {
+                debug!(%conn, %peer, tenant, "another worker has a capability");
+            }
             (Some(Grant { key, tenant, .. }), _) => {
                 info!(%conn, %peer, tenant, key = %key.fingerprint(), "session opened");
             }
@@ -666,7 +669,7 @@ impl Dispatch {
     fn remove(&mut self, conn: ConnId) {
         let Some(mut seat) = self.seats.remove(&conn) else { return };
         if let Some(peers) = &self.peers {
-            peers.permits.end_session(conn);
+            peers.capabilities.end_session(conn);
             self.readers.remove(&conn);
             self.wake_readers(conn);
         }

@@ -1,4 +1,4 @@
-//! Reads what another worker permits, on a thread of its own, for a session that copies it to its memory.
+//! Reads from another worker by a capability, on a thread of its own, for a session that copies it to its memory.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use std::thread;
 use hipr_device::Waker;
 use hipr_proto::{HipError, HipResult};
 
-use crate::permits::{PermitToken, Permits};
+use crate::capabilities::{Capabilities, CapabilityToken};
 
 /// Maximum number of copies from other workers at a time.
 const COPIES_MAX: usize = 64;
@@ -23,27 +23,27 @@ pub(crate) const COPY_BYTES: usize = 16 << 20;
 /// What a worker needs for copies between workers.
 #[derive(Clone)]
 pub struct Peers {
-    /// The permits of its sessions.
-    pub permits: Arc<Permits>,
+    /// The capabilities of its sessions.
+    pub capabilities: Arc<Capabilities>,
     /// What reads from other workers.
-    pub reader: Arc<dyn PermitReader>,
+    pub reader: Arc<dyn CapabilityReader>,
     copies: Arc<AtomicUsize>,
 }
 
-/// A permit of another worker's session.
+/// A capability of another worker's session.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PeerPermit {
+pub struct PeerCapability {
     /// The other worker: HOST:PORT.
     pub address: String,
     /// The fingerprint of its key, if it asks for keys.
     pub worker: Option<[u8; 32]>,
     /// The token.
-    pub token: PermitToken,
+    pub token: CapabilityToken,
     /// Number of bytes.
     pub len_bytes: u64,
 }
 
-impl fmt::Debug for PeerPermit {
+impl fmt::Debug for PeerCapability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Tokens are secret.
         write!(f, "{} bytes of {}", self.len_bytes, self.address)
@@ -51,40 +51,44 @@ impl fmt::Debug for PeerPermit {
 }
 
 /// Reads from other workers. A worker does not know how: this is the program's that links it.
-pub trait PermitReader: Send + Sync {
-    /// Reads all bytes that a permit is for. Passes each piece, of 8 MiB at most together with those that are on their way, to `take`, which
+pub trait CapabilityReader: Send + Sync {
+    /// Reads all bytes that a capability is for. Passes each piece, of 8 MiB at most together with those that are on their way, to `take`, which
     /// returns a buffer to use again, or `None` if nobody wants the rest. Waits as long as bytes arrive.
     ///
     /// # Errors
     /// `PEER_ACCESS_UNSUPPORTED` if the other worker may not or cannot be reached, does not let this one read, or stops before the end; what
     /// it says of its memory and streams.
-    fn read(&self, permit: &PeerPermit, take: &mut dyn FnMut(Vec<u8>) -> Option<Vec<u8>>) -> HipResult<()>;
+    fn read(
+        &self,
+        capability: &PeerCapability,
+        take: &mut dyn FnMut(Vec<u8>) -> Option<Vec<u8>>,
+    ) -> HipResult<()>;
 }
 
 impl fmt::Debug for Peers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peers").field("permits", &self.permits).finish_non_exhaustive()
+        f.debug_struct("Peers").field("capabilities", &self.capabilities).finish_non_exhaustive()
     }
 }
 
 impl Peers {
-    /// Returns what a worker needs whose sessions have these permits.
-    pub fn new(permits: Arc<Permits>, reader: Arc<dyn PermitReader>) -> Self {
-        Self { permits, reader, copies: Arc::default() }
+    /// Returns what a worker needs whose sessions have these capabilities.
+    pub fn new(capabilities: Arc<Capabilities>, reader: Arc<dyn CapabilityReader>) -> Self {
+        Self { capabilities, reader, copies: Arc::default() }
     }
 
     /// Begins to read; calls `waker` when there is something to [take](Arriving::poll).
     ///
     /// # Errors
     /// `PEER_ACCESS_UNSUPPORTED` if there are as many copies already as there may be, or there is no thread.
-    pub(crate) fn begin(&self, permit: PeerPermit, waker: Waker) -> HipResult<Arriving> {
+    pub(crate) fn begin(&self, capability: PeerCapability, waker: Waker) -> HipResult<Arriving> {
         let place = Place::take(&self.copies).ok_or(HipError::PEER_ACCESS_UNSUPPORTED)?;
         let (sender, pieces) = sync_channel(AHEAD_PIECES);
         let (used, free) = channel();
         let reader = Arc::clone(&self.reader);
         let work = move || {
             let read = catch_unwind(AssertUnwindSafe(|| {
-                reader.read(&permit, &mut |piece| pass(piece, &sender, &free, &waker))
+                reader.read(&capability, &mut |piece| pass(piece, &sender, &free, &waker))
             }));
             // Nobody listens any more if the session is over.
             let _ = sender.send(Piece::End(read.unwrap_or(Err(HipError::UNKNOWN))));
@@ -143,7 +147,7 @@ impl Arriving {
     /// Becomes ready with the next bytes; with `None` when all have been passed.
     ///
     /// # Errors
-    /// Those of [`PermitReader::read`].
+    /// Those of [`CapabilityReader::read`].
     pub(crate) fn poll(&self) -> Poll<HipResult<Option<Vec<u8>>>> {
         match self.pieces.try_recv() {
             Ok(Piece::Bytes(bytes)) => Poll::Ready(Ok(Some(bytes))),

@@ -5,6 +5,7 @@
 //! [`Session::turn`].
 
 mod cache;
+mod capability;
 mod changes;
 mod clock;
 mod counted;
@@ -13,7 +14,6 @@ mod frames;
 mod loading;
 mod look;
 mod packed;
-mod permitted;
 mod recall;
 mod replay;
 mod state;
@@ -38,10 +38,10 @@ use crate::env::Env;
 use crate::owned::{Owned, Unfit};
 use crate::stats::{DeviceCounts, Failures, Tally};
 
+use capability::Lender;
+pub(crate) use capability::Lending;
 use clock::TurnClock;
 use failure::FailedWork;
-use permitted::Lender;
-pub(crate) use permitted::Lending;
 use state::{Arriving, Collected, Replay, State, Wait, Write};
 use traced::Times;
 
@@ -95,8 +95,8 @@ pub(crate) struct Session {
     lender: Lender,
     /// The context of another session, as long as the turn lasts.
     borrowed: Option<Box<dyn Context>>,
-    /// Whether the client was let in by a permit, and may do nothing else but read what that is for.
-    only_reads_permitted: bool,
+    /// Whether the client was let in by a capability, and may do nothing else but read what that is for.
+    only_reads_granted: bool,
 }
 
 /// Whether the session waits for its peer to receive replies.
@@ -143,13 +143,13 @@ impl Session {
             times: None,
             lender: Lender::Own,
             borrowed: None,
-            only_reads_permitted: false,
+            only_reads_granted: false,
         }
     }
 
-    /// Lets the client do nothing else but read what another session permits.
-    pub(crate) fn only_read_permitted(&mut self) {
-        self.only_reads_permitted = true;
+    /// Lets the client do nothing else but read by a capability.
+    pub(crate) fn only_read_granted(&mut self) {
+        self.only_reads_granted = true;
     }
 
     /// Queues a batch received from the client.
@@ -355,8 +355,8 @@ impl Session {
             State::Unpack { write, unpacking } => return self.unpack(env, write, unpacking).map(|()| true),
             State::Pack { ticket, packing } => return self.pack(env, ticket, packing).map(|()| true),
             State::SendPacked(packing) => self.send_packed(env, packing),
-            State::CopyPermitted { write, from } => {
-                return self.copy_permitted(env, write, from).map(|()| true);
+            State::CapabilityCopy { write, from } => {
+                return self.copy_capability(env, write, from).map(|()| true);
             }
             State::CopyKept { write, chunk } => return self.copy_kept(env, write, chunk).map(|()| true),
             State::Write { write, ready: false } => {
@@ -474,7 +474,7 @@ impl Session {
             collected: None,
             limits: env.limits,
             more: env.more,
-            permits: env.peers.map(|peers| &*peers.permits),
+            capabilities: env.peers.map(|peers| &*peers.capabilities),
             conn: self.conn,
         };
         let continuation = call.carry_out(env, op, fixed, tail);
@@ -519,8 +519,9 @@ impl Session {
         tail: &[u8],
     ) -> HipResult<Continuation> {
         let (owned, reply) = (&mut self.owned, &mut self.reply);
-        let (limits, more, permits) = (env.limits, env.more, env.peers.map(|peers| &*peers.permits));
-        let mut call = Call { owned, reply, collected, limits, more, permits, conn: self.conn };
+        let (limits, more, capabilities) =
+            (env.limits, env.more, env.peers.map(|peers| &*peers.capabilities));
+        let mut call = Call { owned, reply, collected, limits, more, capabilities, conn: self.conn };
         call.carry_out(env, op, &self.fixed, tail)
     }
 
@@ -602,11 +603,11 @@ impl Session {
             Continuation::Changes { base, src, stream } => {
                 State::Wait { ticket, wait: Wait::Changes { base, src, stream } }
             }
-            Continuation::ReadPermitted { what, offset, len_bytes } => {
-                self.begin_permitted(ticket, what, offset, len_bytes);
+            Continuation::CapabilityRead { what, offset, len_bytes } => {
+                self.begin_capability(ticket, what, offset, len_bytes);
                 return true;
             }
-            Continuation::CopyPermitted { dst, stream, from } => {
+            Continuation::CapabilityCopy { dst, stream, from } => {
                 let what = Arriving::Written;
                 self.begin_copy(env, Write { ticket, dst, stream, offset: 0, waits: true, what }, *from);
                 return true;

@@ -7,7 +7,7 @@ use hipr_tls::{
     Certificate, CertificateError, Fingerprint, Invitations, SecretKey, Size, TenantCounter, Token,
     config_folder, date_and_time, make_key, read_key,
 };
-use hipr_worker::Permits;
+use hipr_worker::Capabilities;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ impl Access {
     }
 
     /// Returns the worker's identity, if it asks for keys; `on_entry` is called when a client was let in. `counter` counts the
-    /// sessions of tenants where each has a process. Other workers are let in by `permits`.
+    /// sessions of tenants where each has a process. Other workers are let in by `capabilities`.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare).
@@ -118,15 +118,15 @@ impl Access {
         &self,
         on_entry: Option<OnEntry>,
         counter: Option<Arc<dyn TenantCounter>>,
-        permits: Option<&Arc<Permits>>,
+        capabilities: Option<&Arc<Capabilities>>,
     ) -> Result<Option<Arc<WorkerIdentity>>, String> {
         let Some(authorized) = &self.authorized else { return Ok(None) };
         let file = self.key_file()?;
         let key = read_key(&file).map_err(|why| why.to_string())?;
         let identity = WorkerIdentity::new(&key, authorized).map_err(|why| why.to_string())?;
         let identity = identity.with_certificate(&Certificate::beside(&file));
-        let identity = match permits.cloned() {
-            Some(permits) => identity.permits_by(move |token| permits.grant(token)),
+        let identity = match capabilities.cloned() {
+            Some(capabilities) => identity.capabilities_by(move |token| capabilities.grant(token)),
             None => identity,
         };
         let identity = match counter {

@@ -3,21 +3,23 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use hipr_tests::{Link, Proxy, WorkerProcess};
+use hipr_tls::{Fingerprint, SecretKey};
 
 use super::{HIPR, compiled, hipr_run, pass, text};
 
 /// The programs with what makes them expect devices of different workers.
 const PROGRAMS: [(&str, &str); 2] = [("several_devices", "2 apart"), ("across_workers", "")];
 
-fn start(options: &[&str]) -> WorkerProcess {
+pub(super) fn start(options: &[&str]) -> WorkerProcess {
     WorkerProcess::start_logged(HIPR.as_ref(), &[&["--device", "sim"], options].concat())
 }
 
-fn over_tcp(options: &[&str]) -> WorkerProcess {
+pub(super) fn over_tcp(options: &[&str]) -> WorkerProcess {
     start(&[&["--listen", "127.0.0.1:0"], options].concat())
 }
 
@@ -83,31 +85,66 @@ fn devices_of_workers_with_several_are_one_list() {
     assert_eq!(json.as_array().map(Vec::len), Some(2));
 }
 
+/// A user's key, and workers that know it.
+pub(super) struct Keys {
+    home: tempfile::TempDir,
+}
+
+impl Keys {
+    pub(super) fn new() -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        let keys = Self { home };
+        let key = text(&keys.hipr(&["key"]));
+        fs::write(keys.authorized(), key).expect("a file");
+        keys
+    }
+
+    fn hipr(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(HIPR);
+        command.env("XDG_CONFIG_HOME", self.home.path()).args(arguments);
+        command.output().expect("hipr runs")
+    }
+
+    fn authorized(&self) -> PathBuf {
+        self.home.path().join("authorized")
+    }
+
+    /// Starts a worker with a key of its own.
+    pub(super) fn worker(&self, name: &str, options: &[&str]) -> WorkerProcess {
+        let mut command = Command::new(HIPR);
+        command.env("XDG_CONFIG_HOME", self.home.path().join(name));
+        let authorized = self.authorized();
+        let authorized = authorized.to_str().expect("text");
+        let fixed = ["--device", "sim", "--listen", "127.0.0.1:0", "--authorized", authorized];
+        WorkerProcess::start_command(command, &[&fixed, options].concat())
+    }
+
+    /// Returns the fingerprint of a worker that was started.
+    pub(super) fn fingerprint(&self, name: &str) -> Fingerprint {
+        let key = hipr_tls::read_key(&self.home.path().join(name).join("hipr/worker-key"));
+        key.expect("the worker has made its key").public().fingerprint()
+    }
+
+    /// Lets a program use the user's key, and trust workers at first use.
+    pub(super) fn use_in(&self, command: &mut Command) {
+        command.env("XDG_CONFIG_HOME", self.home.path()).env("HIPR_TRUST_NEW", "yes");
+    }
+
+    /// Returns the user's key.
+    pub(super) fn user(&self) -> SecretKey {
+        hipr_tls::read_key(&self.home.path().join("hipr/key")).expect("the user's key")
+    }
+}
+
 #[test]
 fn a_program_uses_two_workers_that_ask_for_keys() {
-    let home = tempfile::tempdir().expect("a folder");
-    let hipr = |arguments: &[&str]| -> Output {
-        let mut command = Command::new(HIPR);
-        command.env("XDG_CONFIG_HOME", home.path()).args(arguments);
-        command.output().expect("hipr runs")
-    };
-    let key = text(&hipr(&["key"]));
-    let authorized = home.path().join("authorized");
-    fs::write(&authorized, key).expect("a file");
-    let workers = ["a", "b"].map(|name| {
-        let mut command = Command::new(HIPR);
-        command.env("XDG_CONFIG_HOME", home.path().join(name));
-        let authorized = authorized.to_str().expect("text");
-        let options = ["--device", "sim", "--listen", "127.0.0.1:0", "--authorized", authorized];
-        WorkerProcess::start_command(command, &options)
-    });
+    let keys = Keys::new();
+    let workers = ["a", "b"].map(|name| keys.worker(name, &[]));
     let all: Vec<_> = workers.iter().map(|worker| format!("hipr://{}", worker.address())).collect();
-    let file = home.path().join("workers");
+    let file = keys.home.path().join("workers");
     fs::write(&file, format!("# Two machines.\n{}\n\n{}\n", all[0], all[1])).expect("a file");
     for workers in [all.join(","), format!("@{}", file.display())] {
-        pass_all(&workers, &workers, |command| {
-            command.env("XDG_CONFIG_HOME", home.path()).env("HIPR_TRUST_NEW", "yes");
-        });
+        pass_all(&workers, &workers, |command| keys.use_in(command));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sessions that read memory of other sessions, by a permit: each has the other's context while it has its turn.
+//! Sessions that read memory of other sessions, by a capability: each has the other's context while it has its turn.
 
 use hipr_io::ConnId;
 

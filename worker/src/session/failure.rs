@@ -88,7 +88,7 @@ impl Session {
                 WaitFor::Stream(stream)
             }
             // They report no errors of work.
-            Wait::Written(_) | Wait::Permitted { .. } | Wait::Free(_) | Wait::Remap(_) | Wait::Reset => {
+            Wait::Written(_) | Wait::Readable { .. } | Wait::Free(_) | Wait::Remap(_) | Wait::Reset => {
                 return;
             }
         };

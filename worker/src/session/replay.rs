@@ -16,9 +16,9 @@ impl Session {
     /// Returns the call of a request without collected bytes.
     pub(super) fn as_call<'a>(&'a mut self, env: &'a Env<'_>) -> Call<'a> {
         let (owned, reply) = (&mut self.owned, &mut self.reply);
-        let permits = env.peers.map(|peers| &*peers.permits);
+        let capabilities = env.peers.map(|peers| &*peers.capabilities);
         let (limits, more) = (env.limits, env.more);
-        Call { owned, reply, collected: None, limits, more, permits, conn: self.conn }
+        Call { owned, reply, collected: None, limits, more, capabilities, conn: self.conn }
     }
 
     /// Lends the graphs to another thread.

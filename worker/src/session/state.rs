@@ -6,10 +6,10 @@ use hipr_graph::Exec;
 use hipr_io::{Budget, Span};
 use hipr_proto::{HipError, HipResult, Ticket};
 
+use super::capability::FromPeer;
 use super::counted::Counted;
 use super::frames::{Packing, Unpacking};
 use super::look::{Look, Telling};
-use super::permitted::FromPeer;
 use crate::SessionLimits;
 use crate::apart::Outstanding;
 use crate::cache::{Asked, Keeping, Promise};
@@ -52,7 +52,7 @@ pub(super) enum State {
     /// A chunk of the cache is written to the device, once it is ready for it.
     CopyKept { write: Write, chunk: Arc<Promise> },
     /// Bytes that arrive from another worker are written to the device, once it is ready for them.
-    CopyPermitted { write: Write, from: Box<FromPeer> },
+    CapabilityCopy { write: Write, from: Box<FromPeer> },
     /// Bytes are unpacked and written to the device, once it is ready for them.
     Unpack { write: Write, unpacking: Box<Unpacking> },
     /// A reply's bytes are read from the device and packed.
@@ -167,7 +167,7 @@ pub(super) enum Wait {
     /// The first bytes of a read; then they are sent.
     Fetch { src: Region, stream: u64, packs: bool },
     /// The work of a stream of another session, and the first bytes of a read of its memory; then they are sent.
-    Permitted { src: Region, stream: u64, offset: u64, len_bytes: u64 },
+    Readable { src: Region, stream: u64, offset: u64, len_bytes: u64 },
     /// The work that uses an allocation; then it is freed.
     Free(u64),
     /// Until mappings are changed.

@@ -13,9 +13,9 @@ use hipr_device::{Region, WaitFor};
 impl Session {
     /// Polls a wait; returns its result if it is over.
     pub(super) fn poll_wait(&mut self, env: &Env<'_>, wait: &Wait) -> Poll<HipResult<()>> {
-        if let Wait::Permitted { src, stream, offset, len_bytes } = *wait {
+        if let Wait::Readable { src, stream, offset, len_bytes } = *wait {
             let len = usize::try_from(len_bytes).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
-            return self.poll_permitted(&src, stream, offset, len);
+            return self.poll_capability(&src, stream, offset, len);
         }
         let comes_back = matches!(*wait, Wait::Free(ptr) if self.owned.lease.comes_back(ptr));
         let context = match self.owned.context() {
@@ -38,7 +38,7 @@ impl Session {
             Wait::Remap(remap) => remap.poll(context),
             Wait::Reset => context.poll_sync(WaitFor::Device),
             // It has been polled.
-            Wait::Permitted { .. } => Poll::Pending,
+            Wait::Readable { .. } => Poll::Pending,
         }
     }
 
@@ -82,9 +82,9 @@ impl Session {
                     return self.begin_look(ticket, Look::new(base, src, stream));
                 }
             }
-            Wait::Permitted { src, stream, offset, len_bytes } => {
+            Wait::Readable { src, stream, offset, len_bytes } => {
                 if result.is_ok() {
-                    return self.send_permitted(ticket, src, stream, offset, len_bytes);
+                    return self.send_capability(ticket, src, stream, offset, len_bytes);
                 }
             }
             Wait::Fetch { src, stream, packs: true } => {

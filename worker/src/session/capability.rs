@@ -1,4 +1,4 @@
-//! Reads of another session's memory, which that one permits, and copies of what another worker permits to read.
+//! Reads of another session's memory by a capability that it has given, and copies from other workers.
 
 use std::mem;
 use std::task::Poll;
@@ -10,9 +10,9 @@ use hipr_proto::{HipError, HipResult, Inline, Opcode, Outcome, Ticket};
 use super::Session;
 use super::counted::Counted;
 use super::state::{State, Wait, Write};
+use crate::capabilities::Readable;
 use crate::env::Env;
-use crate::peers::{Arriving, COPY_BYTES, PeerPermit};
-use crate::permits::Permitted;
+use crate::peers::{Arriving, COPY_BYTES, PeerCapability};
 
 /// The session whose memory the current request reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) enum Lending {
     Nothing,
 }
 
-/// A copy of what another worker permits to read.
+/// A copy from another worker.
 #[derive(Debug)]
 pub(super) struct FromPeer {
     arriving: Arriving,
@@ -47,16 +47,16 @@ pub(super) struct FromPeer {
 }
 
 impl Session {
-    /// Returns whether the client may ask for an operation: who was let in by a permit only for what reads it.
+    /// Returns whether the client may ask for an operation: who was let in by a capability only for what reads it.
     pub(super) fn may_ask(&self, op: Opcode) -> bool {
         let reads = matches!(
             op,
-            Opcode::INIT | Opcode::OFFER | Opcode::READ_PERMITTED | Opcode::PING | Opcode::SHUTDOWN
+            Opcode::INIT | Opcode::OFFER | Opcode::CAPABILITY_READ | Opcode::PING | Opcode::SHUTDOWN
         );
-        !self.only_reads_permitted || reads
+        !self.only_reads_granted || reads
     }
 
-    // ---- the session that permits ------------------------------------------------------------------------------------
+    // ---- the session that gives a capability -----------------------------------------------------------------------------
 
     /// Lends the context to a session that reads memory of this one; there has to be such memory.
     pub(crate) fn lend_context(&mut self, src: &Region) -> Lending {
@@ -80,7 +80,7 @@ impl Session {
     pub(crate) fn borrows_from(&self) -> Option<(ConnId, Region)> {
         let Lender::Session(owner) = self.lender else { return None };
         match &self.state {
-            State::Wait { wait: Wait::Permitted { src, .. }, .. } | State::Read { src, .. } => {
+            State::Wait { wait: Wait::Readable { src, .. }, .. } | State::Read { src, .. } => {
                 Some((owner, *src))
             }
             _ => None,
@@ -115,14 +115,14 @@ impl Session {
     }
 
     /// Begins to read memory of another session.
-    pub(super) fn begin_permitted(&mut self, ticket: Ticket, what: Permitted, offset: u64, len_bytes: u64) {
-        let Permitted { owner, src, stream } = what;
+    pub(super) fn begin_capability(&mut self, ticket: Ticket, what: Readable, offset: u64, len_bytes: u64) {
+        let Readable { owner, src, stream } = what;
         self.lender = Lender::Session(owner);
-        self.state = State::Wait { ticket, wait: Wait::Permitted { src, stream, offset, len_bytes } };
+        self.state = State::Wait { ticket, wait: Wait::Readable { src, stream, offset, len_bytes } };
     }
 
     /// Becomes ready when the first bytes can be read.
-    pub(super) fn poll_permitted(
+    pub(super) fn poll_capability(
         &mut self,
         src: &Region,
         stream: u64,
@@ -137,7 +137,7 @@ impl Session {
     }
 
     /// Begins the reply with bytes of another session's memory.
-    pub(super) fn send_permitted(
+    pub(super) fn send_capability(
         &mut self,
         ticket: Ticket,
         src: Region,
@@ -153,8 +153,8 @@ impl Session {
 
     // ---- the session that copies -------------------------------------------------------------------------------------
 
-    /// Begins to copy what another worker permits to read.
-    pub(super) fn begin_copy(&mut self, env: &Env<'_>, write: Write, from: PeerPermit) {
+    /// Begins to copy from another worker.
+    pub(super) fn begin_copy(&mut self, env: &Env<'_>, write: Write, from: PeerCapability) {
         let counted = Counted::new(COPY_BYTES, env.budget, env.limits);
         let begun = match (env.peers, counted) {
             (Some(peers), Ok(counted)) => {
@@ -165,21 +165,21 @@ impl Session {
         match begun {
             Ok((arriving, _counted)) => {
                 let from = FromPeer { arriving, piece: Vec::new(), taken: 0, _counted };
-                self.state = State::CopyPermitted { write, from: Box::new(from) };
+                self.state = State::CapabilityCopy { write, from: Box::new(from) };
             }
             Err(error) => self.complete(write.ticket, Outcome::error(error)),
         }
     }
 
     /// Writes the next bytes that have arrived from another worker.
-    pub(super) fn copy_permitted(
+    pub(super) fn copy_capability(
         &mut self,
         env: &Env<'_>,
         mut write: Write,
         mut from: Box<FromPeer>,
     ) -> Poll<()> {
         if self.poll_begin(&write).is_pending() {
-            self.state = State::CopyPermitted { write, from };
+            self.state = State::CapabilityCopy { write, from };
             return Poll::Pending;
         }
         if from.taken == from.piece.len() {
@@ -187,7 +187,7 @@ impl Session {
             match from.arriving.poll() {
                 Poll::Pending => {
                     from.piece.clear();
-                    self.state = State::CopyPermitted { write, from };
+                    self.state = State::CapabilityCopy { write, from };
                     return Poll::Pending;
                 }
                 Poll::Ready(Ok(Some(piece))) => {
@@ -220,7 +220,7 @@ impl Session {
             Poll::Ready(Ok(len)) => from.taken += len,
             Poll::Pending => {}
         }
-        self.state = State::CopyPermitted { write, from };
+        self.state = State::CapabilityCopy { write, from };
         written.map(drop)
     }
 

@@ -1,10 +1,12 @@
-//! Copies between workers: a connection of one worker to another, which reads what a session there permits.
+//! Copies between workers: a connection of one worker to another, which reads what a session there has given a capability for.
 
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use hipr_proto::op::{CopyPermitted, PERMIT_TIMEOUT_MAX_MS, PERMIT_TOKEN_BYTES, PermitRead, ReadPermitted};
+use hipr_proto::op::{
+    CAPABILITY_TIMEOUT_MAX_MS, CAPABILITY_TOKEN_BYTES, CapabilityCopy, CapabilityGive, CapabilityRead,
+};
 use hipr_proto::{Features, HipError};
 use hipr_tls::{ClientChannel, ClientIdentity, Expected, Fingerprint, random_bytes};
 
@@ -21,14 +23,14 @@ const PIECES: usize = 4;
 /// Longest time without a byte of those that were asked for.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// A permit to read memory of a session of another worker.
-pub struct Permit<'a> {
+/// A capability to read memory of a session of another worker.
+pub struct Capability<'a> {
     /// The other worker: HOST:PORT.
     pub host_and_port: &'a str,
     /// The fingerprint of its key, if it asks for keys.
     pub worker: Option<Fingerprint>,
     /// The token.
-    pub token: [u8; PERMIT_TOKEN_BYTES],
+    pub token: [u8; CAPABILITY_TOKEN_BYTES],
     /// Number of bytes.
     pub len_bytes: u64,
 }
@@ -45,49 +47,77 @@ pub struct Place {
 }
 
 impl Connection {
-    /// Connects to another worker to read what one of its sessions permits, within `timeout`. This side shows the key of `identity`, which need
+    /// Connects to another worker to read what a session there has given a capability for, within `timeout`. This side shows the key of `identity`, which need
     /// not be authorized there.
     ///
     /// # Errors
-    /// The worker cannot be reached, is not the expected one, or does not let this side in; it knows no permits.
-    pub fn for_permit(
-        permit: &Permit<'_>,
+    /// The worker cannot be reached, is not the expected one, or does not let this side in; it knows no capabilities.
+    pub fn for_capability(
+        capability: &Capability<'_>,
         identity: &ClientIdentity,
         timeout: Duration,
     ) -> Result<Self, ConnectError> {
-        let end = Instant::now() + timeout;
-        let address = WorkerAddress::from(Address::Tcp(permit.host_and_port.to_owned()));
-        let connect = || -> io::Result<Transport> {
-            let socket = connect_tcp(permit.host_and_port, timeout)?;
-            let Some(worker) = permit.worker else { return Ok(Transport::Tcp(socket)) };
-            let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-            socket.set_read_timeout(Some(left))?;
-            socket.set_write_timeout(Some(left))?;
-            let channel =
-                ClientChannel::new(identity, Expected::Known(worker), None)?.permitted_by(permit.token);
-            Ok(Transport::Secured(Box::new(Secured::open(socket, channel)?)))
-        };
-        let options = ConnectOptions { offer: Some(Features::PERMITS), ..ConnectOptions::default() };
-        let connection = Self::open_over(&address, timeout, &options, connect).map_err(|(error, _)| error)?;
-        if !connection.features().contains(Features::PERMITS) {
-            return Err(ConnectError { address, reason: "it knows no permits".to_owned() });
+        let connection = Self::connect_as(
+            capability.host_and_port,
+            capability.worker,
+            identity,
+            Some(capability.token),
+            timeout,
+        )?;
+        if !connection.features().contains(Features::CAPABILITIES) {
+            let (address, reason) = (connection.address().clone(), "it knows no capabilities".to_owned());
+            return Err(ConnectError { address, reason });
         }
         Ok(connection)
     }
 
-    /// Reads all bytes that a permit is for, and closes the connection. Passes each piece to `take`, which returns a buffer to use again, or
+    /// Connects over TCP, within `timeout`, with a key that need not be in the user's folder, to a worker with this fingerprint; without
+    /// encryption, and then without the key, if there is none. `capability` is the token of one, by which this side is let in. Offers nothing but
+    /// [`Features::CAPABILITIES`].
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn connect_as(
+        host_and_port: &str,
+        worker: Option<Fingerprint>,
+        identity: &ClientIdentity,
+        capability: Option<[u8; CAPABILITY_TOKEN_BYTES]>,
+        timeout: Duration,
+    ) -> Result<Self, ConnectError> {
+        let end = Instant::now() + timeout;
+        let address = WorkerAddress::from(Address::Tcp(host_and_port.to_owned()));
+        let connect = || -> io::Result<Transport> {
+            let socket = connect_tcp(host_and_port, timeout)?;
+            let Some(worker) = worker else { return Ok(Transport::Tcp(socket)) };
+            let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            socket.set_read_timeout(Some(left))?;
+            socket.set_write_timeout(Some(left))?;
+            let mut channel = ClientChannel::new(identity, Expected::Known(worker), None)?;
+            if let Some(token) = capability {
+                channel = channel.with_capability(token);
+            }
+            Ok(Transport::Secured(Box::new(Secured::open(socket, channel)?)))
+        };
+        let options = ConnectOptions { offer: Some(Features::CAPABILITIES), ..ConnectOptions::default() };
+        Self::open_over(&address, timeout, &options, connect).map_err(|(error, _)| error)
+    }
+
+    /// Reads all bytes that a capability is for, and closes the connection. Passes each piece to `take`, which returns a buffer to use again, or
     /// `None` if nobody wants the rest.
     ///
     /// # Errors
     /// What the worker says, or the connection is lost.
-    pub fn read_permitted(
+    pub fn read_capability(
         self,
-        permit: &Permit<'_>,
+        capability: &Capability<'_>,
         take: &mut dyn FnMut(Vec<u8>) -> Option<Vec<u8>>,
     ) -> Result<(), CallError> {
         self.inner.transport.set_timeout(Some(SILENCE)).map_err(|_| CallError::Lost)?;
         let mut arriving = VecDeque::with_capacity(PIECES);
-        let read = self.read_pieces(permit, &mut arriving, take);
+        let read = self.read_pieces(capability, &mut arriving, take);
+        if read.is_ok() {
+            self.leave(SILENCE);
+        }
         // Until the connection is closed its replies may be written to the buffers.
         drop(self);
         drop(arriving);
@@ -96,38 +126,37 @@ impl Connection {
 
     fn read_pieces(
         &self,
-        permit: &Permit<'_>,
+        capability: &Capability<'_>,
         arriving: &mut VecDeque<Piece>,
         take: &mut dyn FnMut(Vec<u8>) -> Option<Vec<u8>>,
     ) -> Result<(), CallError> {
-        let (token, mut offset) = (permit.token, 0);
+        let (token, mut offset) = (capability.token, 0);
         let mut used = Vec::new();
         loop {
-            while arriving.len() < PIECES && offset < permit.len_bytes {
-                let left = usize::try_from(permit.len_bytes - offset).unwrap_or(usize::MAX);
+            while arriving.len() < PIECES && offset < capability.len_bytes {
+                let left = usize::try_from(capability.len_bytes - offset).unwrap_or(usize::MAX);
                 let mut buffer = std::mem::take(&mut used);
                 buffer.resize(left.min(PIECE_BYTES), 0);
                 let length = buffer.len() as u64;
                 let rows = Rows::one(buffer.as_mut_ptr(), buffer.len());
-                let request = ReadPermitted { token, offset, length };
-                // SAFETY: the buffer is in `arriving` or here until its reply was waited for, or the connection is closed.
-                let flight =
-                    unsafe { self.start_read(&request, Extra::default(), rows, &[] as &[ReadPermitted]) }?;
-                arriving.push_back(Piece { flight: Some(flight), buffer });
+                let request = CapabilityRead { token, offset, length };
                 offset += length;
+                // Behind the last bytes: ends the capability, and says whether all could be read.
+                let end = CapabilityRead { token, offset, length: 0 };
+                let behind = if offset == capability.len_bytes { &[end][..] } else { &[] };
+                // SAFETY: the buffer is here or in `arriving` until its reply was waited for, or the connection is closed.
+                let flight = unsafe { self.start_read(&request, Extra::default(), rows, behind) }?;
+                arriving.push_back(Piece { flight: Some(flight), buffer });
             }
-            let Some(piece) = arriving.front_mut() else { break };
+            let Some(piece) = arriving.front_mut() else { return Ok(()) };
             if let Some(flight) = piece.flight.take() {
-                self.finish_all(flight)?.0.map_err(CallError::Hip)?;
+                let (read, behind) = self.finish_all(flight)?;
+                read.and_then(|()| behind.into_iter().try_for_each(|end| end.map(drop)))
+                    .map_err(CallError::Hip)?;
             }
-            let Some(Piece { buffer, .. }) = arriving.pop_front() else { break };
-            match take(buffer) {
-                Some(buffer) => used = buffer,
-                None => return Err(CallError::Hip(HipError::UNKNOWN)),
-            }
+            let Some(Piece { buffer, .. }) = arriving.pop_front() else { return Ok(()) };
+            used = take(buffer).ok_or(CallError::Hip(HipError::UNKNOWN))?;
         }
-        // Ends the permit, and says whether the last bytes could be read.
-        self.ask(&ReadPermitted { token, offset, length: 0 }).map(drop)
     }
 
     /// Returns where another worker finds the worker of this connection; `None` if it is not reached over TCP.
@@ -170,7 +199,7 @@ impl Connection {
         src: &CopyEnd,
         size: [u64; 3],
     ) -> Result<bool, CallError> {
-        let know = |connection: &Self| connection.features().contains(Features::PERMITS);
+        let know = |connection: &Self| connection.features().contains(Features::CAPABILITIES);
         let Some(place) = other.place().filter(|_| know(self) && know(other)) else { return Ok(false) };
         // What is this machine here may be another one there.
         if place.is_loopback && !self.place().is_some_and(|place| place.is_loopback) {
@@ -179,18 +208,28 @@ impl Connection {
         let Ok(token) = random_bytes() else { return Ok(false) };
         let [width, height, depth] = size;
         let CopyEnd { address, pitch, slice, stream } = *src;
-        let (timeout_ms, reserved) = (PERMIT_TIMEOUT_MAX_MS, 0);
-        let permit =
-            PermitRead { token, address, pitch, slice, width, height, depth, stream, timeout_ms, reserved };
-        match other.ask(&permit) {
+        let (timeout_ms, reserved) = (CAPABILITY_TIMEOUT_MAX_MS, 0);
+        let capability = CapabilityGive {
+            token,
+            address,
+            pitch,
+            slice,
+            width,
+            height,
+            depth,
+            stream,
+            timeout_ms,
+            reserved,
+        };
+        match other.ask(&capability) {
             // It has given as many as it may give.
             Err(CallError::Hip(HipError::NOT_READY)) => return Ok(false),
-            permitted => permitted?,
+            granted => granted?,
         }
         let CopyEnd { address: dst, pitch, slice, stream } = *dst;
         let worker = place.worker.map_or([0; 32], |worker| *worker.bytes());
         let address_length = u32::try_from(place.host_and_port.len()).unwrap_or(u32::MAX);
-        let copy = CopyPermitted {
+        let copy = CapabilityCopy {
             token,
             worker,
             dst,
@@ -213,6 +252,6 @@ impl Connection {
 
 /// Bytes that were asked for.
 struct Piece {
-    flight: Option<super::Flight<ReadPermitted>>,
+    flight: Option<super::Flight<CapabilityRead>>,
     buffer: Vec<u8>,
 }
