@@ -87,7 +87,7 @@ static void wait_for_other(int device) {
 }
 
 int main(int argc, char** argv) {
-    size_t mib = argc > 1 ? strtoull(argv[1], nullptr, 10) : 4, room = 2 << 20;
+    size_t mib = argc > 1 ? strtoull(argv[1], nullptr, 10) : 4, room = 200000;
     int count = 0;
     CHECK(hipGetDeviceCount(&count));
     if (count < 2) return printf("FAIL %d devices\n", count), 1;
