@@ -11,6 +11,7 @@ mod clock;
 mod counted;
 mod failure;
 mod frames;
+mod from_peer;
 mod loading;
 mod look;
 mod packed;

@@ -1,6 +1,5 @@
 //! Reads of another session's memory by a capability that it has given, and copies from other workers.
 
-use std::mem;
 use std::task::Poll;
 
 use hipr_device::{Context, Region};
@@ -9,10 +8,11 @@ use hipr_proto::{HipError, HipResult, Inline, Opcode, Outcome, Ticket};
 
 use super::Session;
 use super::counted::Counted;
+use super::from_peer::FromPeer;
 use super::state::{State, Wait, Write};
 use crate::capabilities::Readable;
 use crate::env::Env;
-use crate::peers::{Arriving, COPY_BYTES, PeerCapability};
+use crate::peers::{COPY_BYTES, PeerCapability};
 
 /// The session whose memory the current request reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,16 +34,6 @@ pub(crate) enum Lending {
     Later,
     /// It has no such memory.
     Nothing,
-}
-
-/// A copy from another worker.
-#[derive(Debug)]
-pub(super) struct FromPeer {
-    arriving: Arriving,
-    piece: Vec<u8>,
-    /// Number of bytes of the piece that the device has taken.
-    taken: usize,
-    _counted: Counted,
 }
 
 impl Session {
@@ -163,9 +153,9 @@ impl Session {
             _ => Err(HipError::PEER_ACCESS_UNSUPPORTED),
         };
         match begun {
-            Ok((arriving, _counted)) => {
-                let from = FromPeer { arriving, piece: Vec::new(), taken: 0, _counted };
-                self.state = State::CapabilityCopy { write, from: Box::new(from) };
+            Ok((arriving, counted)) => {
+                let from = Box::new(FromPeer::new(arriving, counted));
+                self.state = State::CapabilityCopy { write, from };
             }
             Err(error) => self.complete(write.ticket, Outcome::error(error)),
         }
@@ -182,42 +172,25 @@ impl Session {
             self.state = State::CapabilityCopy { write, from };
             return Poll::Pending;
         }
-        if from.taken == from.piece.len() {
-            from.taken = 0;
-            match from.arriving.poll() {
-                Poll::Pending => {
-                    from.piece.clear();
-                    self.state = State::CapabilityCopy { write, from };
-                    return Poll::Pending;
-                }
-                Poll::Ready(Ok(Some(piece))) => {
-                    let used = mem::replace(&mut from.piece, piece);
-                    from.arriving.give_back(used);
-                }
-                Poll::Ready(Ok(None)) => {
-                    self.end_copy(write);
-                    return Poll::Ready(());
-                }
-                Poll::Ready(Err(error)) => {
-                    self.complete(write.ticket, Outcome::error(error));
-                    return Poll::Ready(());
-                }
-            }
-        }
-        let rest = from.piece.get(from.taken..).unwrap_or_default();
         let left = write.dst.len_bytes().unwrap_or(0).saturating_sub(write.offset);
-        let len = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len()).min(env.limits.chunk_bytes);
-        // What is too much is not written, and the copy fails at the end.
-        let piece = rest.get(..len).filter(|piece| !piece.is_empty());
-        let written = piece.map_or(Poll::Ready(Err(HipError::PEER_ACCESS_UNSUPPORTED)), |piece| {
-            self.write_piece(&mut write, piece)
-        });
+        let max_bytes = usize::try_from(left).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
+        let written = match from.poll() {
+            // What is more than there is room for is not written.
+            Poll::Ready(Ok(true)) if max_bytes == 0 => Poll::Ready(Err(HipError::PEER_ACCESS_UNSUPPORTED)),
+            Poll::Ready(Ok(true)) => self.write_piece(&mut write, from.bytes(max_bytes)),
+            Poll::Ready(Ok(false)) => {
+                self.end_copy(write);
+                return Poll::Ready(());
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
         match written {
+            Poll::Ready(Ok(len_bytes)) => from.take(len_bytes),
             Poll::Ready(Err(error)) => {
                 self.complete(write.ticket, Outcome::error(error));
                 return Poll::Ready(());
             }
-            Poll::Ready(Ok(len)) => from.taken += len,
             Poll::Pending => {}
         }
         self.state = State::CapabilityCopy { write, from };

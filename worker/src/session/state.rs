@@ -6,9 +6,9 @@ use hipr_graph::Exec;
 use hipr_io::{Budget, Span};
 use hipr_proto::{HipError, HipResult, Ticket};
 
-use super::capability::FromPeer;
 use super::counted::Counted;
 use super::frames::{Packing, Unpacking};
+use super::from_peer::FromPeer;
 use super::look::{Look, Telling};
 use crate::SessionLimits;
 use crate::apart::Outstanding;
