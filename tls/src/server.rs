@@ -117,7 +117,7 @@ impl WorkerIdentity {
     }
 
     /// Sets what finds the grant of the session that has given a capability, by the capability's token: who comes with one is let in for that tenant,
-    /// to read what it is for and nothing else. Without it nobody is let in by a capability.
+    /// as one of its sessions, to read what it is for and nothing else. Without it nobody is let in by a capability.
     #[must_use]
     pub fn capabilities_by(
         mut self,
@@ -166,13 +166,6 @@ impl WorkerIdentity {
             let words = "this worker cannot read who is authorized; its log says why".to_owned();
             (away("authorized-file", known, None), words)
         };
-        if let Some(token) = &hello.capability {
-            let grant = self.capabilities.as_ref().and_then(|find| find(token)).ok_or_else(|| {
-                let words = "there is no such capability (any more)".to_owned();
-                (away("capability", known, None), words)
-            })?;
-            return Ok(Admission::by_capability(grant));
-        }
         if let Some(token) = &hello.token
             && !self.invitations.redeem(token, key, &self.authorized).map_err(broken)?
         {
@@ -180,11 +173,19 @@ impl WorkerIdentity {
                 "this invitation was used or has ended; ask for another, or leave out what begins with #";
             return Err((away("invitation", known, None), words.to_owned()));
         }
-        let admitted = self.authorized.admit(&key, hello.certificate.as_deref(), now_ms() / 1000);
-        let grant = admitted.map_err(broken)?.map_err(|why| {
-            let (word, words) = refusal(&key, why);
-            (away(word, known, None), words)
-        })?;
+        let grant = match &hello.capability {
+            Some(token) => self.capabilities.as_ref().and_then(|find| find(token)).ok_or_else(|| {
+                let words = "there is no such capability (any more)".to_owned();
+                (away("capability", known, None), words)
+            })?,
+            None => {
+                let admitted = self.authorized.admit(&key, hello.certificate.as_deref(), now_ms() / 1000);
+                admitted.map_err(broken)?.map_err(|why| {
+                    let (word, words) = refusal(&key, why);
+                    (away(word, known, None), words)
+                })?
+            }
+        };
         if let Some(serial) = grant.serial {
             let serial = format_args!("{serial:016x}");
             tracing::info!(key = %key.fingerprint(), tenant = grant.tenant, serial, "a certificate authorizes a key");
@@ -201,7 +202,11 @@ impl WorkerIdentity {
             return Err((away("tenant-rate", known, Some(tenant)), words));
         }
         let (tenant, max) = (grant.tenant.clone(), grant.sessions_max);
-        self.tenants.admit(grant).ok_or_else(|| {
+        let admission = self.tenants.admit(grant).map(|admission| match &hello.capability {
+            Some(_) => admission.by_capability(),
+            None => admission,
+        });
+        admission.ok_or_else(|| {
             let max = max.unwrap_or_default();
             tracing::info!(tenant, max, "a session of a tenant that has as many as it may have is refused");
             let words = format!(

@@ -108,9 +108,9 @@ impl Admission {
         Self { grant, _seat: Seat::Free, is_by_capability: false }
     }
 
-    /// Lets another worker in that has a capability of a session with this grant; it may do nothing else but read what that is for.
-    pub(crate) fn by_capability(grant: Grant) -> Self {
-        Self { grant, _seat: Seat::Free, is_by_capability: true }
+    /// Lets the client do nothing else but read what a capability is for.
+    pub(crate) fn by_capability(self) -> Self {
+        Self { is_by_capability: true, ..self }
     }
 
     /// Returns whether the client was let in by a capability, and may do nothing else but read what that is for.

@@ -513,6 +513,12 @@ impl Dispatch {
             let Some(again) = self.seats.get_mut(&conn) else { return };
             seat = again;
         }
+        if !self.readers.is_empty() {
+            // It may have freed what they read.
+            self.wake_readers(conn);
+            let Some(again) = self.seats.get_mut(&conn) else { return };
+            seat = again;
+        }
         seat.count();
         seat.weigh();
         let is_told = seat.session.is_told();

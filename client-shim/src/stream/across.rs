@@ -240,20 +240,23 @@ fn here(bytes: &[u8], size: Size) -> MemoryBox {
     MemoryBox { at, pitch: size.width, rows: size.height, is_device: Some(false) }
 }
 
-/// Cuts a copy into copies of at most `max` bytes: parts of rows, rows, or slices.
+/// Cuts a copy into copies of at most `max` bytes: parts of rows, rows of a slice, or slices.
 fn pieces(copy: &MemoryCopy, max: usize) -> impl Iterator<Item = MemoryCopy> {
     let copy = *copy;
     let Size { width, height, depth } = copy.size;
     let columns = width.clamp(1, max.max(1));
     let rows = (max / width.max(1)).clamp(1, height.max(1));
+    let slice = width.saturating_mul(height).max(1);
+    let slices = if max < slice { 1 } else { (max / slice).clamp(1, depth.max(1)) };
     let inside = move |end: MemoryBox, x: usize, y: usize, z: usize| MemoryBox {
         at: end.at.offset((z * end.rows + y) * end.pitch + x),
         ..end
     };
-    (0..depth).flat_map(move |z| {
+    (0..depth).step_by(slices).flat_map(move |z| {
         (0..height).step_by(rows).flat_map(move |y| {
             (0..width).step_by(columns).map(move |x| {
-                let size = Size { width: columns.min(width - x), height: rows.min(height - y), depth: 1 };
+                let (width, height) = (columns.min(width - x), rows.min(height - y));
+                let size = Size { width, height, depth: slices.min(depth - z) };
                 MemoryCopy { dst: inside(copy.dst, x, y, z), src: inside(copy.src, x, y, z), size }
             })
         })
