@@ -50,6 +50,8 @@ pub(crate) struct Readable {
     pub(crate) src: Region,
     /// The stream whose work comes first.
     pub(crate) stream: u64,
+    /// The number of the capability among those of the session.
+    pub(crate) number: u64,
 }
 
 impl fmt::Debug for Capabilities {
@@ -85,6 +87,13 @@ impl Capabilities {
         state
             .capabilities
             .retain(|_, capability| capability.what.owner != conn && capability.reader != Some(conn));
+    }
+
+    /// Returns the numbers of a session's capabilities that have not ended.
+    pub(crate) fn open(&self, owner: ConnId) -> Vec<u64> {
+        let state = self.state();
+        let owned = state.capabilities.values().filter(|capability| capability.what.owner == owner);
+        owned.map(|capability| capability.what.number).collect()
     }
 
     /// Adds a capability, which has to be used within `timeout_ms`.
@@ -166,7 +175,7 @@ mod tests {
     }
 
     fn of(owner: ConnId) -> Readable {
-        Readable { owner, src: Region::flat(0x1000, LEN), stream: 7 }
+        Readable { owner, src: Region::flat(0x1000, LEN), stream: 7, number: 1 }
     }
 
     #[test]

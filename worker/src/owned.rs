@@ -3,6 +3,7 @@
 //! Everything here is checked before a device sees it (HIPR 1.0, rule 7): a handle that is not in these tables is
 //! `INVALID_HANDLE`, an address that is not inside an allocation is `INVALID_VALUE`.
 
+mod given;
 mod graphs;
 mod handles;
 mod launches;
@@ -27,6 +28,7 @@ use hipr_proto::{Features, HipError, HipResult, Lease};
 
 use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Share, Waker};
 
+use self::given::Given;
 pub(crate) use self::graphs::{GraphTables, KernelNode, NodeWork};
 use self::handles::{HandleSet, HandleTable};
 use self::launches::Launches;
@@ -156,6 +158,8 @@ pub(crate) struct Owned {
     pub(crate) has_listed: bool,
     /// Which request launches belong to.
     pub(crate) launches: Launches,
+    /// For which memory the session has given capabilities.
+    pub(crate) given: Given,
 }
 
 impl Owned {
@@ -252,6 +256,7 @@ impl Owned {
     /// Adds an allocation of the session.
     pub(crate) fn add_allocation(&mut self, allocation: Allocation) {
         self.memory_bytes = self.memory_bytes.saturating_add(allocation.counted_bytes());
+        self.given.handle_new(&allocation);
         let replaced = self.allocations.insert(allocation.base, allocation);
         if replaced.is_none() {
             self.watches.remove(allocation.base);

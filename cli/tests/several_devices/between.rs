@@ -1,5 +1,6 @@
 //! Copies between workers: which way their bytes go, what a cut costs, and what a capability is good for.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
@@ -340,10 +341,10 @@ fn who_was_let_in_by_a_capability_reads_what_it_is_for_and_nothing_else() {
     let owner = Connection::connect_as(&host_and_port, Some(there), &user, None, time).expect("a session");
     let memory = owner.ask(&op::Malloc { size: 100, flags: 0 }).expect("memory").device_ptr;
     owner.ask(&op::Memset { dst: memory, value: 7, size: 100, stream: 0 }).expect("a fill");
-    let give = |token: u8| {
+    let give = |owner: &Connection, address: u64, token: u8| {
         let request = op::CapabilityGive {
             token: [token; 32],
-            address: memory,
+            address,
             width: 100,
             height: 1,
             depth: 1,
@@ -352,7 +353,7 @@ fn who_was_let_in_by_a_capability_reads_what_it_is_for_and_nothing_else() {
         };
         owner.ask(&request).expect("a capability");
     };
-    give(1);
+    give(&owner, memory, 1);
     // Another worker than the expected one is sent no token.
     let wrong = SecretKey::generate().expect("a key").public().fingerprint();
     assert!(refusal(&capability(1, Some(wrong))).contains("key"));
@@ -377,7 +378,7 @@ fn who_was_let_in_by_a_capability_reads_what_it_is_for_and_nothing_else() {
     assert!(refusal(&capability(1, Some(there))).contains("there is no such capability"), "it was used");
 
     // One that is in use lets nobody else in, and goes with its owner.
-    give(3);
+    give(&owner, memory, 3);
     let connection = enter(&capability(3, Some(there))).expect("the capability lets it in");
     let mut byte = [0];
     let next = op::CapabilityRead { token: [3; 32], offset: 0, length: 1 };
@@ -386,4 +387,186 @@ fn who_was_let_in_by_a_capability_reads_what_it_is_for_and_nothing_else() {
     drop(owner);
     let next = op::CapabilityRead { token: [3; 32], offset: 1, length: 1 };
     eventually("the owner is gone", || connection.read(&next, Default::default(), &mut byte).is_err());
+
+    // A reader is one more session of the tenant.
+    keys.authorize("sessions-max=1");
+    let owner = Connection::connect_as(&host_and_port, Some(there), &user, None, time).expect("a session");
+    let memory = owner.ask(&op::Malloc { size: 100, flags: 0 }).expect("memory").device_ptr;
+    give(&owner, memory, 4);
+    assert!(refusal(&capability(4, Some(there))).contains("sessions-max"));
+}
+
+// ---- a model of capabilities -----------------------------------------------------------------------------------------
+
+const SESSIONS: usize = 4;
+const TOKENS: u64 = 8;
+const BUFFER_BYTES: u64 = 4096;
+
+/// A capability, as the model has it.
+struct Given {
+    owner: usize,
+    /// The memory's number, which no other memory has, and the range of it.
+    memory: u64,
+    start: u64,
+    len: u64,
+    is_late: bool,
+    reader: Option<usize>,
+    read: u64,
+}
+
+/// A session with memory that comes and goes: its number and address, if it is there.
+struct Owner {
+    wire: WireClient,
+    memory: Option<(u64, u64)>,
+}
+
+/// Capabilities of several sessions for each other's memory: given, used by the right and the wrong one, late, used up, and without the
+/// memory or the session that they need.
+struct Model {
+    worker: WorkerProcess,
+    random: u64,
+    sessions: Vec<Owner>,
+    given: BTreeMap<u8, Given>,
+    memories: u64,
+}
+
+fn pattern(memory: u64, at: u64) -> u8 {
+    (memory.wrapping_mul(0x9e37_79b9).wrapping_add(at.wrapping_mul(2_654_435_761)) >> 7) as u8
+}
+
+impl Model {
+    fn new(seed: u64) -> Self {
+        let (given, memories) = Default::default();
+        let mut model = Self { worker: over_tcp(&[]), random: seed, sessions: Vec::new(), given, memories };
+        model.sessions = (0..SESSIONS).map(|_| model.open()).collect();
+        model
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        // xorshift64
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % below
+    }
+
+    fn open(&self) -> Owner {
+        let mut wire = WireClient::open(self.worker.address());
+        let features = Features::CAPABILITIES.bits();
+        assert!(wire.call(&op::Offer { features, part: 0 }).is_ok());
+        Owner { wire, memory: None }
+    }
+
+    fn allocate(&mut self, session: usize) {
+        self.memories += 1;
+        let (memory, size) = (self.memories, BUFFER_BYTES);
+        let Some(owner) = self.sessions.get_mut(session) else { return };
+        let address = owner.wire.call(&op::Malloc { size, flags: 0 }).expect("memory").device_ptr;
+        let bytes = (0..size).map(|at| pattern(memory, at)).collect();
+        let copy = op::Memcpy { dst: address, src: 0, size, kind: op::kind::HOST_TO_DEVICE, stream: 0 };
+        owner.wire.call_with(&copy, &[], Some(bytes)).result.expect("a copy");
+        owner.memory = Some((memory, address));
+    }
+
+    fn give(&mut self, owner: usize) {
+        let Some((memory, address)) = self.sessions[owner].memory else { return };
+        let token = self.draw(TOKENS) as u8;
+        let start = self.draw(BUFFER_BYTES);
+        let len = 1 + self.draw(BUFFER_BYTES - start);
+        let is_late = self.draw(8) == 0;
+        let request = op::CapabilityGive {
+            token: [token; 32],
+            address: address + start,
+            pitch: len,
+            slice: len,
+            width: len,
+            height: 1,
+            depth: 1,
+            stream: 0,
+            timeout_ms: if is_late { 0 } else { 60_000 },
+            reserved: 0,
+        };
+        // Those whose time is over are nothing any more.
+        self.given.retain(|_, given| given.reader.is_some() || !given.is_late);
+        let expected = if self.given.contains_key(&token) { Err(HipError::INVALID_VALUE) } else { Ok(()) };
+        assert_eq!(self.sessions[owner].wire.call(&request), expected);
+        if expected.is_ok() {
+            self.given.insert(token, Given { owner, memory, start, len, is_late, reader: None, read: 0 });
+        }
+    }
+
+    fn read(&mut self, reader: usize) {
+        let token = self.draw(TOKENS) as u8;
+        let (any_offset, any_len, choice) = (self.draw(BUFFER_BYTES), self.draw(BUFFER_BYTES), self.draw(8));
+        let next = self.given.get(&token).map_or((0, 0), |given| (given.read, given.len - given.read));
+        let (offset, length) = match choice {
+            0 => (any_offset, any_len),
+            1 => (next.0, any_len),
+            2 => (next.0, 0),
+            3..=5 => next,
+            _ => (next.0, any_len.min(next.1)),
+        };
+        let expected = self.expect(token, reader, offset, length);
+        let request = op::CapabilityRead { token: [token; 32], offset, length };
+        let read = self.sessions[reader].wire.call_with(&request, &[], None);
+        let found = read.result.map(|()| read.inline);
+        assert_eq!(found, expected, "token {token}, reader {reader}, offset {offset}, length {length}");
+    }
+
+    fn expect(&mut self, token: u8, reader: usize, offset: u64, length: u64) -> HipResult<Vec<u8>> {
+        let given = self.given.get_mut(&token).ok_or(HipError::INVALID_HANDLE)?;
+        let may = match given.reader {
+            None => given.owner != reader && !given.is_late,
+            Some(of) => of == reader,
+        };
+        if !may {
+            return Err(HipError::INVALID_HANDLE);
+        }
+        given.reader = Some(reader);
+        let is_end = length == 0 && offset == given.len;
+        if offset != given.read || offset + length > given.len || (length == 0 && !is_end) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        given.read += length;
+        let bytes = (offset..offset + length).map(|at| pattern(given.memory, given.start + at)).collect();
+        let is_there = self.sessions[given.owner].memory.is_some_and(|(memory, _)| memory == given.memory);
+        if is_end {
+            self.given.remove(&token);
+        } else if !is_there {
+            return Err(HipError::CONTEXT_IS_DESTROYED);
+        }
+        Ok(bytes)
+    }
+
+    fn step(&mut self) {
+        let session = self.draw(SESSIONS as u64) as usize;
+        match self.draw(16) {
+            0..=3 => self.give(session),
+            4 => match self.sessions[session].memory.take() {
+                Some((_, device_ptr)) => {
+                    self.sessions[session].wire.call(&op::Free { device_ptr }).expect("a free")
+                }
+                None => self.allocate(session),
+            },
+            5 if self.draw(8) == 0 => {
+                self.sessions[session].wire.call(&op::Shutdown {}).expect("the end of a session");
+                self.given.retain(|_, given| given.owner != session && given.reader != Some(session));
+                self.sessions[session] = self.open();
+            }
+            5 => {
+                if self.sessions[session].memory.is_none() {
+                    self.allocate(session);
+                }
+            }
+            _ => self.read(session),
+        }
+    }
+}
+
+#[test]
+fn what_capabilities_allow_is_as_a_model_says() {
+    for seed in 1..=4 {
+        let mut model = Model::new(seed * 0x9e37_79b9_7f4a_7c15);
+        (0..3000).for_each(|_| model.step());
+    }
 }

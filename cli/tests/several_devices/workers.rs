@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hipr_tests::{Link, Proxy, WorkerProcess};
@@ -88,21 +88,23 @@ fn devices_of_workers_with_several_are_one_list() {
 /// A user's key, and workers that know it.
 pub(super) struct Keys {
     home: tempfile::TempDir,
+    /// The line that authorizes the key.
+    line: String,
 }
 
 impl Keys {
     pub(super) fn new() -> Self {
         let home = tempfile::tempdir().expect("a folder");
-        let keys = Self { home };
-        let key = text(&keys.hipr(&["key"]));
-        fs::write(keys.authorized(), key).expect("a file");
+        let mut command = Command::new(HIPR);
+        let output = command.env("XDG_CONFIG_HOME", home.path()).arg("key").output().expect("hipr runs");
+        let keys = Self { line: text(&output).trim_end().to_owned(), home };
+        keys.authorize("");
         keys
     }
 
-    fn hipr(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(HIPR);
-        command.env("XDG_CONFIG_HOME", self.home.path()).args(arguments);
-        command.output().expect("hipr runs")
+    /// Lets the user's key in, with these words behind it.
+    pub(super) fn authorize(&self, words: &str) {
+        fs::write(self.authorized(), format!("{} {words}\n", self.line)).expect("a file");
     }
 
     fn authorized(&self) -> PathBuf {

@@ -15,7 +15,10 @@ pub(super) fn give(call: &mut Call<'_>, r: CapabilityGive) -> HipResult<Continua
     let src = Region { ptr, pitch, slice, width, height, depth };
     check(call, &src, stream)?;
     let capabilities = call.capabilities.ok_or(HipError::NOT_SUPPORTED)?;
-    capabilities.add(r.token, Readable { owner: call.conn, src, stream }, r.timeout_ms)?;
+    let owner = call.conn;
+    let end = src.ptr.saturating_add(src.span_bytes().unwrap_or(u64::MAX));
+    let number = call.owned.given.add(src.ptr, end, &capabilities.open(owner));
+    capabilities.add(r.token, Readable { owner, src, stream, number }, r.timeout_ms)?;
     call.done()
 }
 

@@ -12,11 +12,12 @@ impl Dispatch {
         if self.peers.is_none() {
             return Ok(None);
         }
-        let Some((owner, src)) = self.seats.get(&reader).and_then(|seat| seat.session.borrows_from()) else {
+        let Some((owner, src, number)) = self.seats.get(&reader).and_then(|seat| seat.session.borrows_from())
+        else {
             self.readers.remove(&reader);
             return Ok(None);
         };
-        let lent = match self.seats.get_mut(&owner).map(|seat| seat.session.lend_context(&src)) {
+        let lent = match self.seats.get_mut(&owner).map(|seat| seat.session.lend_context(&src, number)) {
             Some(Lending::Context(context)) => Some(context),
             Some(Lending::Later) => {
                 self.readers.insert(reader, owner);

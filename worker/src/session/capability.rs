@@ -20,8 +20,8 @@ pub(super) enum Lender {
     /// This one.
     #[default]
     Own,
-    /// Another one, whose context this session has while it has its turn.
-    Session(ConnId),
+    /// Another one, whose context this session has while it has its turn, and the number of its capability.
+    Session(ConnId, u64),
     /// Another one that is gone, or has no such memory any more.
     Gone,
 }
@@ -49,11 +49,11 @@ impl Session {
     // ---- the session that gives a capability -----------------------------------------------------------------------------
 
     /// Lends the context to a session that reads memory of this one; there has to be such memory.
-    pub(crate) fn lend_context(&mut self, src: &Region) -> Lending {
+    pub(crate) fn lend_context(&mut self, src: &Region, number: u64) -> Lending {
         if matches!(self.state, State::Loading(_)) {
             return Lending::Later;
         }
-        if self.owned.check_region(src).is_err() {
+        if !self.owned.given.has(number) || self.owned.check_region(src).is_err() {
             return Lending::Nothing;
         }
         self.owned.lend_context().map_or(Lending::Nothing, Lending::Context)
@@ -66,12 +66,13 @@ impl Session {
 
     // ---- the session that reads --------------------------------------------------------------------------------------
 
-    /// Returns the session whose context the current request needs, and which memory of it, if it is not this session's.
-    pub(crate) fn borrows_from(&self) -> Option<(ConnId, Region)> {
-        let Lender::Session(owner) = self.lender else { return None };
+    /// Returns the session whose context the current request needs, which memory of it, and the number of its capability, if it is not this
+    /// session.
+    pub(crate) fn borrows_from(&self) -> Option<(ConnId, Region, u64)> {
+        let Lender::Session(owner, number) = self.lender else { return None };
         match &self.state {
             State::Wait { wait: Wait::Readable { src, .. }, .. } | State::Read { src, .. } => {
-                Some((owner, *src))
+                Some((owner, *src, number))
             }
             _ => None,
         }
@@ -99,15 +100,15 @@ impl Session {
     pub(super) fn source(&mut self) -> HipResult<&mut dyn Context> {
         match (self.lender, &mut self.borrowed) {
             (Lender::Own, _) => self.owned.context(),
-            (Lender::Session(_), Some(context)) => Ok(&mut **context),
-            (Lender::Session(_), None) | (Lender::Gone, _) => Err(HipError::CONTEXT_IS_DESTROYED),
+            (Lender::Session(..), Some(context)) => Ok(&mut **context),
+            (Lender::Session(..), None) | (Lender::Gone, _) => Err(HipError::CONTEXT_IS_DESTROYED),
         }
     }
 
     /// Begins to read memory of another session.
     pub(super) fn begin_capability(&mut self, ticket: Ticket, what: Readable, offset: u64, len_bytes: u64) {
-        let Readable { owner, src, stream } = what;
-        self.lender = Lender::Session(owner);
+        let Readable { owner, src, stream, number } = what;
+        self.lender = Lender::Session(owner, number);
         self.state = State::Wait { ticket, wait: Wait::Readable { src, stream, offset, len_bytes } };
     }
 
