@@ -4,6 +4,7 @@
 //! about: the raw limit (the same bytes over a plain socket, or a copy in memory), and a worker as the protocol's contract
 //! describes one, which reads a request, carries it out, and reads the next.
 
+mod between;
 // The program calls the C API of HIP.
 #[allow(unsafe_code)]
 mod c_program;
@@ -53,6 +54,8 @@ enum Benchmark {
     D2h(throughput::Copy),
     /// Measures what keys and encryption cost.
     Secured(secured::Secured),
+    /// Measures copies from worker to worker.
+    Between(between::Between),
     /// Measures many connections at once, with small calls of all kinds.
     Clients(clients::Clients),
     /// Measures one client's round trips while another copies.
@@ -82,6 +85,7 @@ pub(crate) fn run(options: Bench) -> Result<ExitCode, String> {
         Benchmark::H2d(options) => throughput::copy(Task::H2d, &options),
         Benchmark::D2h(options) => throughput::copy(Task::D2h, &options),
         Benchmark::Secured(options) => secured::run(&options),
+        Benchmark::Between(options) => between::run(&options),
         Benchmark::Clients(options) => clients::run(&options),
         Benchmark::Neighbour(options) => neighbour::run(&options),
         Benchmark::Fair(options) => fair::run(&options),

@@ -91,6 +91,15 @@ fn copies_are_compared_with_a_stream() {
 }
 
 #[test]
+fn copies_between_workers_are_compared_with_a_stream_and_with_the_way_through_the_program() {
+    let report = report(&["between", "--size", "1M"]);
+    assert_eq!(compared(&report, "worker to worker"), ["raw tcp stream", "through the program"]);
+    let note = report["notes"][0].as_str().expect("a note");
+    let bytes = note.split(' ').find_map(|word| word.parse::<u64>().ok()).expect("a number of bytes");
+    assert!(bytes < 2000, "{note}");
+}
+
+#[test]
 fn many_clients_are_served_alike() {
     let report = report(&["clients", "--connections", "20", "--io", "mio"]);
     let names = names(&report);

@@ -1,6 +1,5 @@
 //! Copies between this worker and others: which it may connect to, and how it reads what a session there has given a capability for.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +21,7 @@ pub(super) struct PeerOptions {
     /// The other workers to which this one connects when a program that uses both copies between them: names and addresses of hosts as the
     /// program writes them, with commas between them, * for any characters; none: the program's process passes the bytes on. With
     /// --isolate process it is always none.
-    #[arg(long, value_name = "HOSTS", default_value_t = Hosts::Some("*".parse().unwrap_or_else(|_| unreachable!())))]
+    #[arg(long, value_name = "HOSTS", default_value = "*")]
     peers: Hosts,
 }
 
@@ -31,15 +30,6 @@ pub(super) struct PeerOptions {
 enum Hosts {
     None,
     Some(HostPatterns),
-}
-
-impl fmt::Display for Hosts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Some(hosts) => hosts.fmt(f),
-        }
-    }
 }
 
 impl FromStr for Hosts {
