@@ -22,6 +22,7 @@ mod raw;
 pub(crate) mod report;
 pub(crate) mod rounds;
 mod rtt;
+mod scale;
 mod secured;
 mod setup;
 mod sim;
@@ -56,6 +57,8 @@ enum Benchmark {
     Secured(secured::Secured),
     /// Measures copies from worker to worker.
     Between(between::Between),
+    /// Measures several workers together, or very many that do nothing.
+    Scale(scale::Scale),
     /// Measures many connections at once, with small calls of all kinds.
     Clients(clients::Clients),
     /// Measures one client's round trips while another copies.
@@ -86,6 +89,7 @@ pub(crate) fn run(options: Bench) -> Result<ExitCode, String> {
         Benchmark::D2h(options) => throughput::copy(Task::D2h, &options),
         Benchmark::Secured(options) => secured::run(&options),
         Benchmark::Between(options) => between::run(&options),
+        Benchmark::Scale(options) => scale::run(&options),
         Benchmark::Clients(options) => clients::run(&options),
         Benchmark::Neighbour(options) => neighbour::run(&options),
         Benchmark::Fair(options) => fair::run(&options),

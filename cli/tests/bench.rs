@@ -100,6 +100,17 @@ fn copies_between_workers_are_compared_with_a_stream_and_with_the_way_through_th
 }
 
 #[test]
+fn several_workers_are_compared_with_one_and_idle_ones_are_counted() {
+    let several = report(&["scale", "--workers", "2"]);
+    for what in ["launches", "copies to the host", "kernels on emulated GPUs"] {
+        assert_eq!(compared(&several, &format!("{what}, 2 workers")), ["one worker"]);
+    }
+    let idle = report(&["scale", "--idle", "5,20"]);
+    let names = names(&idle);
+    assert!(names.contains(&"memory of a session in its worker") && names.len() == 7, "{names:?}");
+}
+
+#[test]
 fn many_clients_are_served_alike() {
     let report = report(&["clients", "--connections", "20", "--io", "mio"]);
     let names = names(&report);
