@@ -354,7 +354,7 @@ impl Owned {
     pub(crate) fn registered_at(&self, host_ptr: u64) -> Option<u64> {
         let (start, &(size_bytes, base)) = self.registered.range(..=host_ptr).next_back()?;
         let offset = host_ptr - start;
-        (offset < size_bytes).then_some(base + offset)
+        (offset < size_bytes).then(|| base + offset)
     }
 
     /// Returns whether any of these bytes (more than 0) of the client's process is registered.
