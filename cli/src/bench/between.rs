@@ -25,7 +25,7 @@ pub(crate) struct Between {
     #[arg(long, value_name = "SIZE", default_value = "256M")]
     size: Size,
     /// The workers, the source's first, with a comma between them. [default: two workers with emulated GPUs on this machine]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
     workers: Vec<String>,
     /// With --workers: where `hipr bench peer raw --listen ADDR:PORT` runs beside the worker of the source, for the raw stream.
     #[arg(long, value_name = "ADDR:PORT", requires = "workers")]

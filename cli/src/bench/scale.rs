@@ -26,7 +26,7 @@ pub(crate) struct Scale {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: u32,
     /// Measures instead what so many workers and so many connections to them cost that do nothing: 1000,10000 for example.
-    #[arg(long, value_name = "WORKERS,CONNECTIONS", value_delimiter = ',', num_args = 2)]
+    #[arg(long, value_name = "WORKERS,CONNECTIONS", value_delimiter = ',')]
     idle: Vec<u32>,
     /// Serves as so many workers in one process until standard input ends.
     #[arg(long, hide = true)]
@@ -43,7 +43,8 @@ pub(crate) fn run(options: &Scale) -> Result<(), String> {
     match (options.serve, options.idle.as_slice()) {
         (Some(workers), _) => serve(workers),
         (None, [workers, connections]) => idle(options, *workers, *connections),
-        (None, _) => together(options),
+        (None, []) => together(options),
+        (None, _) => Err("--idle wants two numbers, such as 1000,10000".into()),
     }
 }
 
