@@ -565,8 +565,8 @@ impl Model {
 
 #[test]
 fn what_capabilities_allow_is_as_a_model_says() {
-    for seed in 1..=4 {
-        let mut model = Model::new(seed * 0x9e37_79b9_7f4a_7c15);
+    for seed in 1..=4_u64 {
+        let mut model = Model::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         (0..3000).for_each(|_| model.step());
     }
 }
