@@ -19,6 +19,10 @@ const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
     ),
     ("A real GPU does not say when its free memory changes.", &["MEM_INFO"]),
     (
+        "A worker copies to other ones if the program that links it says how, as `hipr worker` does.",
+        &["CAPABILITY_COPY", "CAPABILITY_GIVE", "CAPABILITY_READ"],
+    ),
+    (
         "Only the worker sends it.",
         &[
             "MEM_INFO_CHANGED",

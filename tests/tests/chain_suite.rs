@@ -42,6 +42,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("MEM_RETURN", "only an emulated GPU lets the client place memory"),
     ("MEM_INFO", "only an emulated GPU says when its free memory changes"),
     ("MEM_SHARE", "only an emulated GPU lets the client place memory"),
+    ("CAPABILITY", "the suite does not offer the feature"),
     ("MALLOC_SHARED", "only an emulated GPU lets the client place memory"),
 ];
 /// Operations that need two processes; cli/tests/isolation.rs tests them.

@@ -290,6 +290,7 @@ const WORKER_LIBRARY: &str = r#"#![allow(non_upper_case_globals)]
 mod apart;
 mod cache;
 mod call;
+mod capabilities;
 mod config;
 pub mod device;
 mod dispatch;
@@ -297,12 +298,14 @@ mod env;
 mod lending;
 mod memory_watch;
 mod owned;
+mod peers;
 mod recalls;
 mod session;
 mod stats;
 pub use cache::{CacheConfig, CacheStats};
 pub use config::{Config, DispatchOn, FEATURES, Io, SessionLimits};
 pub use dispatch::Dispatch;
+pub use peers::{CapabilityReader, PeerCapability, Peers};
 pub use stats::Stats;
 "#;
 
