@@ -171,7 +171,9 @@ class Plain(unittest.TestCase):
 
     def test_an_interrupt_is_the_programs_own(self):
         process = subprocess.Popen([self.environment.python, PROGRAMS / "waits.py"], env=clean_environment(), stdout=subprocess.PIPE, text=True,
-                                   start_new_session=True)
+                                   start_new_session=True,
+                                   # Who starts the tests in the background may have it ignored.
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         with process:
             process.stdout.readline()
             # As a terminal sends it, to the whole group.
