@@ -82,39 +82,31 @@ impl Transport {
         }
     }
 
-    /// Returns whether the worker is on this machine, as far as the address tells: a tunnel looks as if it was.
-    pub(crate) fn is_local(&self) -> bool {
-        let line;
-        let socket = match self {
-            Self::Tcp(socket) => socket,
-            Self::Secured(secured) => secured.socket(),
-            Self::Resumed(resumed) => {
-                line = resumed.line();
-                line.socket()
-            }
-            Self::Unix(..) | Self::Shm(_) => return true,
-        };
-        let (peer, local) = (socket.peer_addr(), socket.local_addr());
-        match (peer, local) {
-            (Ok(peer), Ok(local)) => peer.ip().is_loopback() || peer.ip() == local.ip(),
-            // It is lost.
-            _ => true,
+    /// Returns what `ask` finds out about the TCP socket; `None` if the worker is not reached over TCP.
+    fn of_tcp<R>(&self, ask: impl FnOnce(&TcpStream) -> R) -> Option<R> {
+        match self {
+            Self::Tcp(socket) => Some(ask(socket)),
+            Self::Secured(secured) => Some(ask(secured.socket())),
+            Self::Resumed(resumed) => Some(ask(resumed.line().socket())),
+            Self::Unix(..) | Self::Shm(_) => None,
         }
     }
 
-    /// Returns whether the worker's address is one of this machine for whoever uses it.
+    /// Returns whether the worker is on this machine, as far as the address tells: a tunnel looks as if it was.
+    pub(crate) fn is_local(&self) -> bool {
+        let is_local = self.of_tcp(|socket| match (socket.peer_addr(), socket.local_addr()) {
+            (Ok(peer), Ok(local)) => peer.ip().is_loopback() || peer.ip() == local.ip(),
+            // It is lost.
+            _ => true,
+        });
+        is_local.unwrap_or(true)
+    }
+
+    /// Returns whether the worker's address is a loopback address, which on another machine is that machine.
     pub(crate) fn is_loopback(&self) -> bool {
-        let line;
-        let socket = match self {
-            Self::Tcp(socket) => socket,
-            Self::Secured(secured) => secured.socket(),
-            Self::Resumed(resumed) => {
-                line = resumed.line();
-                line.socket()
-            }
-            Self::Unix(..) | Self::Shm(_) => return true,
-        };
-        socket.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
+        let is_loopback =
+            |socket: &TcpStream| socket.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
+        self.of_tcp(is_loopback).unwrap_or(true)
     }
 
     /// Returns the fingerprint of the worker's key, if it has shown one.

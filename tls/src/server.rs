@@ -116,8 +116,9 @@ impl WorkerIdentity {
         self
     }
 
-    /// Sets what finds the grant of the session that has given a capability, by the capability's token: who comes with one is let in for that tenant,
-    /// as one of its sessions, to read what it is for and nothing else. Without it nobody is let in by a capability.
+    /// Lets other workers in by capabilities: `find` returns, for a capability's token, what the client may do whose session has given it. Such
+    /// a worker counts as one more session of that client's tenant, and may do nothing but read what the capability is for. Without this,
+    /// nobody is let in so.
     #[must_use]
     pub fn capabilities_by(
         mut self,

@@ -33,7 +33,7 @@ struct State {
 
 struct Capability {
     what: Readable,
-    /// The time until which it has to be used.
+    /// The time after which it is worth nothing, if nobody has begun to read by then.
     until: Instant,
     /// The session that uses it.
     reader: Option<ConnId>,
@@ -41,7 +41,7 @@ struct Capability {
     read_bytes: u64,
 }
 
-/// What a capability is for.
+/// The bytes that a capability is for, and the stream whose work comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Readable {
     /// The session whose memory it is.

@@ -4,6 +4,7 @@
 
 mod borrowed;
 mod lent;
+mod records;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,8 +21,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use hipr_io::{
-    Account, Admission, Audit, AuditEvent, BodyPool, Budget, ConnId, Event, Grant, Lack, Mailbox, Notice,
-    Peer, Who,
+    Admission, Audit, AuditEvent, BodyPool, Budget, ConnId, Event, Grant, Lack, Mailbox, Notice, Peer, Who,
 };
 use hipr_proto::Features;
 use tracing::{debug, error, info, warn};
@@ -280,7 +280,7 @@ impl Dispatch {
                 let (woken, in_line, is_told, begins) = Default::default();
                 let mut session = Session::new(conn, peer, Arc::clone(&self.failures));
                 match (&grant, &self.peers) {
-                    (Some(admission), _) if admission.is_by_capability() => session.only_read_granted(),
+                    (Some(admission), _) if admission.is_by_capability() => session.restrict_to_capability(),
                     (Some(admission), Some(peers)) => peers.capabilities.begin_session(conn, admission),
                     _ => {}
                 }
@@ -342,35 +342,6 @@ impl Dispatch {
         let mut limits = SessionLimits { memory_max_bytes, share, ..self.limits.clone() };
         limits.bound_total(grant.memory_total_bytes.unwrap_or(u64::MAX));
         Some(Box::new(limits))
-    }
-
-    /// Records that a session begins; returns whom later records of it concern.
-    fn record_begin(&mut self, peer: Peer, grant: Option<&Grant>) -> Option<Box<Who>> {
-        self.sessions_begun += 1;
-        let audit = self.audit.as_ref()?;
-        let who = Who::of_session(self.sessions_begun, peer, grant);
-        audit.record(&who, AuditEvent::Begin {});
-        Some(Box::new(who))
-    }
-
-    /// Records what happens to a session that has not ended.
-    fn record(&self, conn: ConnId, event: impl FnOnce() -> AuditEvent) {
-        let who = self.seats.get(&conn).and_then(|seat| seat.who.as_ref());
-        if let (Some(audit), Some(who)) = (&self.audit, who) {
-            audit.record(who, event());
-        }
-    }
-
-    /// Records that a session and its connection have ended.
-    fn record_end(&mut self, conn: ConnId, account: Account) {
-        let Some((who, device_ns)) = self.unrecorded.remove(&conn) else { return };
-        let Account { received_bytes, sent_bytes, requests, reason, kind } = account;
-        if let Some(audit) = &self.audit {
-            let (received_bytes, sent_bytes) = (Some(received_bytes), Some(sent_bytes));
-            let (kind, reason, requests) = (Some(kind.into()), Some(reason), Some(requests));
-            let end = AuditEvent::End { kind, reason, received_bytes, sent_bytes, requests, device_ns };
-            audit.record(&who, end);
-        }
     }
 
     /// Calls `say` with a session, unless it has ended, and queues it for a turn.

@@ -61,5 +61,6 @@ pub use dispatch::Dispatch;
 pub use hipr_io::{Address, Config as IoConfig, RING_MAX_BYTES, RING_MIN_BYTES, StatsSnapshot as IoStats};
 pub use hipr_proto::DEFAULT_PORT;
 pub use peers::{CapabilityReader, PeerCapability, Peers};
+pub use rlimit::raise_open_files;
 pub use stats::{SessionCounts, Stats};
 pub use worker::{Door, Handle, Stopper, Worker};

@@ -23,7 +23,7 @@ pub(crate) const COPY_BYTES: usize = 16 << 20;
 /// What a worker needs for copies between workers.
 #[derive(Clone)]
 pub struct Peers {
-    /// The capabilities of its sessions.
+    /// The capabilities that the worker's sessions have given.
     pub capabilities: Arc<Capabilities>,
     /// What reads from other workers.
     pub reader: Arc<dyn CapabilityReader>,

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 ///
 /// # Errors
 /// Those of the system.
-pub(crate) fn raise_open_files() -> io::Result<Option<u64>> {
+pub fn raise_open_files() -> io::Result<Option<u64>> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;

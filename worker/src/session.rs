@@ -97,7 +97,7 @@ pub(crate) struct Session {
     /// The context of another session, as long as the turn lasts.
     borrowed: Option<Box<dyn Context>>,
     /// Whether the client was let in by a capability, and may do nothing else but read what that is for.
-    only_reads_granted: bool,
+    is_by_capability: bool,
 }
 
 /// Whether the session waits for its peer to receive replies.
@@ -144,13 +144,13 @@ impl Session {
             times: None,
             lender: Lender::Own,
             borrowed: None,
-            only_reads_granted: false,
+            is_by_capability: false,
         }
     }
 
     /// Lets the client do nothing else but read by a capability.
-    pub(crate) fn only_read_granted(&mut self) {
-        self.only_reads_granted = true;
+    pub(crate) fn restrict_to_capability(&mut self) {
+        self.is_by_capability = true;
     }
 
     /// Queues a batch received from the client.

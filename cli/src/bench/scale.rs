@@ -8,8 +8,7 @@ use super::transport::Transport;
 use crate::output::say;
 use clap::Args;
 use hipr_worker::device::null::Null;
-use hipr_worker::{Config, Io, Worker};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use hipr_worker::{Config, Io, Worker, raise_open_files};
 use std::io::Read;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -114,7 +113,7 @@ fn serve(workers: u32) -> Result<(), String> {
 }
 
 fn idle(options: &Scale, workers: u32, connections: u32) -> Result<(), String> {
-    raise_open_files()?;
+    raise_open_files().map_err(|why| format!("cannot raise the limit of open files: {why}"))?;
     let count = workers.to_string();
     let mut many = command(&["bench", "scale", "--serve", &count], None);
     many.stdin(Stdio::piped());
@@ -160,11 +159,4 @@ fn idle(options: &Scale, workers: u32, connections: u32) -> Result<(), String> {
     }
     report.notes.push("All workers are in one process, each with a thread; sessions have the null device and nothing of their own.".into());
     report.print(options.json)
-}
-
-/// Lets this process have as many files open as it may.
-fn raise_open_files() -> Result<(), String> {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
-        .map_err(|why| format!("cannot raise the limit of open files: {why}"))
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
+use hipr_io::Address;
 use hipr_proto::op::{
     CAPABILITY_TIMEOUT_MAX_MS, CAPABILITY_TOKEN_BYTES, CapabilityCopy, CapabilityGive, CapabilityRead,
 };
@@ -14,7 +15,6 @@ use super::{ConnectOptions, Connection, Extra};
 use crate::replies::Rows;
 use crate::transport::{Secured, Transport, connect_tcp};
 use crate::{CallError, ConnectError, WorkerAddress};
-use hipr_io::Address;
 
 /// Bytes that are asked for at a time.
 const PIECE_BYTES: usize = 2 << 20;
@@ -42,7 +42,7 @@ pub struct Place {
     pub host_and_port: String,
     /// The fingerprint of the worker's key, if it asks for keys.
     pub worker: Option<Fingerprint>,
-    /// Whether this is an address of the machine of whoever uses it.
+    /// Whether it is a loopback address, which on another machine is that machine.
     pub is_loopback: bool,
 }
 
@@ -201,7 +201,7 @@ impl Connection {
     ) -> Result<bool, CallError> {
         let know = |connection: &Self| connection.features().contains(Features::CAPABILITIES);
         let Some(place) = other.place().filter(|_| know(self) && know(other)) else { return Ok(false) };
-        // What is this machine here may be another one there.
+        // A loopback address means another worker there, unless that is this machine as well.
         if place.is_loopback && !self.place().is_some_and(|place| place.is_loopback) {
             return Ok(false);
         }

@@ -43,7 +43,7 @@ impl Session {
             op,
             Opcode::INIT | Opcode::OFFER | Opcode::CAPABILITY_READ | Opcode::PING | Opcode::SHUTDOWN
         );
-        !self.only_reads_granted || reads
+        !self.is_by_capability || reads
     }
 
     // ---- the session that gives a capability -----------------------------------------------------------------------------
@@ -80,7 +80,7 @@ impl Session {
 
     /// Returns whether the session needs a context of another one and has it not.
     pub(super) fn lacks_context(&self) -> bool {
-        self.lender != Lender::Own && self.borrowed.is_none() && self.borrows_from().is_some()
+        self.borrowed.is_none() && self.borrows_from().is_some()
     }
 
     /// Takes the context for which [`borrows_from`](Self::borrows_from) has asked; `None` if there is no such memory any more.

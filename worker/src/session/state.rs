@@ -166,7 +166,7 @@ pub(super) enum Wait {
     Changes { base: u64, src: Region, stream: u64 },
     /// The first bytes of a read; then they are sent.
     Fetch { src: Region, stream: u64, packs: bool },
-    /// The work of a stream of another session, and the first bytes of a read of its memory; then they are sent.
+    /// The work of a stream of another session and the first bytes of that session's memory, by a capability; then they are sent.
     Readable { src: Region, stream: u64, offset: u64, len_bytes: u64 },
     /// The work that uses an allocation; then it is freed.
     Free(u64),
