@@ -48,7 +48,7 @@ use crate::convert::Event;
 use crate::worker::{Port, Wait, lock};
 use across::Awaited;
 use events::{EventInfo, Events};
-use graphs::SessionGraphs;
+use graphs::{SessionGraphs, Sides};
 use host_functions::{HostFunctions, Threads};
 use kept::Kept;
 use mirror::{Mirrors, Side};
@@ -98,6 +98,8 @@ pub struct Streams {
     join_events: Mutex<HashMap<i32, Event>>,
     /// For each device, the stream on which its memory is read that other streams wait for; created when first needed.
     looking_streams: Mutex<HashMap<i32, u64>>,
+    /// The streams for kernels of other devices in graphs.
+    sides: Sides,
     /// How threads are to wait for streams (HIP API: hipSynchronizationPolicy), where the program said so.
     sync_policies: Mutex<HashMap<u64, i32>>,
 }
@@ -190,6 +192,7 @@ impl Streams {
         lock(&self.join_events).clear();
         *lock(&self.kept) = Kept::default();
         lock(&self.looking_streams).clear();
+        self.sides.clear();
     }
 
     /// Returns whether nothing is pending that could still fail.

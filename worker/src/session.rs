@@ -636,7 +636,7 @@ impl Session {
     }
 
     /// Starts a copy to the device: its bytes are written at once if the stream is idle, collected and enqueued if they are
-    /// few, else written when the stream is idle.
+    /// few and nothing has to wait for them, else written when the stream is idle.
     fn begin_write(&mut self, env: &Env<'_>, write: Write, tail: u64) -> bool {
         let stream = write.stream;
         let ready = match self.owned.context() {
@@ -653,8 +653,8 @@ impl Session {
         let room =
             limits.staged_max_bytes.saturating_sub(self.owned.staged_bytes()).min(limits.stage_max_bytes);
         self.state = match usize::try_from(tail) {
-            // A chunk for the cache arrives as a whole.
-            Ok(len) if !ready && len <= room && !matches!(write.what, Arriving::Kept(_)) => {
+            // What is enqueued comes before no later work of other streams. A chunk for the cache arrives as a whole.
+            Ok(len) if !ready && !write.waits && len <= room && !matches!(write.what, Arriving::Kept(_)) => {
                 State::Stage { write, bytes: Vec::with_capacity(len) }
             }
             _ => State::Write { write, ready },

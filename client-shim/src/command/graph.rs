@@ -29,6 +29,8 @@ impl Deref for Node {
 /// An instantiated graph, divided into parts that exist on the worker and parts that cannot.
 #[derive(Debug)]
 pub struct RemoteGraph {
+    /// The device on whose streams it can be launched.
+    pub device: i32,
     /// The parts in order: their range of steps, and the worker's copy if there is one.
     pub parts: Vec<(Range<usize>, Option<RemotePart>)>,
 }

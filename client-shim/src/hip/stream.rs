@@ -59,6 +59,7 @@ pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
     session.worker().stream_table().remove(&stream).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
     recent::forget();
     session.streams().forget_stream(stream.wire());
+    session.submit_all(session.streams().end_sides(stream.wire()))?;
     session.submit(stream.wire(), Command::DestroyStream)
 }
 

@@ -6,6 +6,7 @@
 //! in one go: none of it waits, unless the program's own memory or functions take part. Later launches of the same are one
 //! message each (see `remote`).
 
+mod devices;
 mod memory;
 mod remote;
 
@@ -22,6 +23,7 @@ use super::{Call, Caller, Streams};
 use crate::command::{Command, GraphPart, HostFunction, Node, RemoteGraph, nodes};
 use crate::convert::{Event, Ptr};
 use crate::worker::{Port, lock};
+pub(super) use devices::Sides;
 pub use memory::GraphMemory;
 use memory::MemoryNodes;
 
@@ -434,20 +436,17 @@ impl Streams {
             }
             HipResult::Ok((Arc::clone(&entry.exec), entry.launches))
         })?;
-        let call = if is_captured { Call::captured_node } else { Call::node };
-        let (remote, mut calls) = if launches > 1 && !is_captured {
-            self.upload_graph(caller.port, exec, stream)?
-        } else {
-            (None, Vec::new())
-        };
-        let Some(remote) = remote else {
-            let work = instance.steps().iter().filter_map(|step| step.work());
-            calls.extend(
-                work.flat_map(|node| {
-                    if is_captured { vec![node.clone()] } else { self.each(caller.port, node, stream) }
-                })
-                .map(|node| call(node, stream)),
-            );
+        let work = instance.steps().iter().filter_map(|step| step.work());
+        if is_captured {
+            return Ok(work.map(|node| Call::captured_node(node.clone(), stream)).collect());
+        }
+        let (remote, mut calls) =
+            if launches > 1 { self.upload_graph(caller.port, exec, stream)? } else { (None, Vec::new()) };
+        // A graph is where it was launched twice.
+        let here = self.order.device_of(stream);
+        let Some(remote) = remote.filter(|remote| remote.device == here) else {
+            let each = work.flat_map(|node| self.each(caller.port, node, stream));
+            calls.extend(self.call_each(caller.port, each, stream)?);
             return Ok(calls);
         };
         for (index, (steps, part)) in remote.parts.iter().enumerate() {
@@ -457,7 +456,7 @@ impl Streams {
             } else {
                 let nodes =
                     nodes(&instance, steps.clone()).flat_map(|node| self.each(caller.port, node, stream));
-                calls.extend(nodes.map(|node| Call::node(node, stream)));
+                calls.extend(self.call_each(caller.port, nodes, stream)?);
             }
         }
         Ok(calls)

@@ -34,10 +34,10 @@ impl Streams {
         stream: u64,
     ) -> HipResult<Option<RemoteGraph>> {
         if self.mirrors.are_several() {
-            // Its nodes may be of devices of different workers.
+            // Its nodes may use memory of different workers.
             return Ok(None);
         }
-        let mut remote = RemoteGraph { parts: Vec::new() };
+        let mut remote = RemoteGraph { device: self.order.device_of(stream), parts: Vec::new() };
         for (goes, steps) in self.cut(port, exec, stream)? {
             let mut part = None;
             if goes && nodes(exec, steps.clone()).count() >= PART_MIN {
