@@ -1,6 +1,7 @@
 // What every program of pairs/ uses: two devices, and a place in the middle of the work at which one of them may be lost.
 //
-// Usage: PROGRAM            the work; the line "PASS name: ..., N looks" says how many results the program has looked at
+// Usage: PROGRAM            the work; the line "PASS name: ..., N looks, M orders, K copies" says how many results the program has looked at,
+//                           how often one device had to wait for the other, and how many copies there were between both
 //        PROGRAM lose 0|1   prints "MIDDLE" in the middle of the work and reads a line; meanwhile the worker of that device ends. From then on
 //                           a call may fail, with hipErrorContextIsDestroyed. One has to; and what is on the other device is still there, and
 //                           new work on it is right.
@@ -14,7 +15,7 @@ namespace pair {
 
 inline int lost = -1; // the number of the device that is to be lost
 inline std::atomic<bool> is_past_middle{false};
-inline std::atomic<long> looks{0};
+inline std::atomic<long> looks{0}, orders{0}, copies{0};
 constexpr int kKeptCount = 1000;
 inline int* kept[2]; // what each device has from the beginning
 
@@ -24,8 +25,6 @@ static __global__ void store_kept(int* out, int value) {
 }
 
 [[noreturn]] inline void end(const char* format, const char* call, hipError_t error, const char* file, int line) {
-    static std::mutex one;
-    one.lock(); // the first thread's verdict is the only one
     std::printf(format, check::program, file, line, call, hipGetErrorName(error));
     std::fflush(stdout);
     std::_Exit(std::strncmp(format, "PASS", 4) == 0 ? check::kPass : check::kFail);
@@ -61,6 +60,8 @@ inline void use_what_is_left() {
 
 inline void hip(hipError_t error, const char* call, const char* file, int line) {
     if (error == hipSuccess) return;
+    static std::mutex one;
+    one.lock(); // the first thread's verdict is the only one
     if (lost >= 0 && is_past_middle && error == hipErrorContextIsDestroyed) {
         use_what_is_left();
         end("PASS %s: %s:%d: %s gave %s; the other device goes on\n", call, error, file, line);
@@ -110,7 +111,7 @@ inline int finish() {
     }
     if (lost >= 0) end("FAIL %s: %s:%d: a device was lost, and no call failed: %s, %s\n", "finish", hipSuccess, __FILE__, __LINE__);
     if (check::failures == 0)
-        std::printf("PASS %s: %ld values compared, %ld looks\n", check::program, check::values_compared, looks.load());
+        std::printf("PASS %s: %ld values compared, %ld looks, %ld orders, %ld copies\n", check::program, check::values_compared, looks.load(), orders.load(), copies.load());
     else
         std::printf("FAIL %s: %d checks failed\n", check::program, check::failures);
     std::fflush(stdout);
@@ -170,11 +171,13 @@ struct Queue {
         HIP_CHECK(hipEventRecord(other.event, other.stream));
         enter(device);
         HIP_CHECK(hipStreamWaitEvent(stream, other.event, 0));
+        if (device != other.device) orders++;
     }
     // Copies values of the other device on this queue.
     template <class T> void copy(T* to, int to_device, const T* from, int from_device, size_t count) {
         enter(device);
         HIP_CHECK(hipMemcpyPeerAsync(to, to_device, from, from_device, count * sizeof(T), stream));
+        copies++;
     }
     // Launches a kernel with a thread for each of `count` values.
     template <class... P, class... A> void launch(void (*kernel)(P...), size_t count, A... arguments) {

@@ -199,10 +199,10 @@ fn copies_to_a_busy_stream_land_in_order() {
     script.hold(0, stream);
     // Fill x, overwrite a part, copy it all: the copy sees both.
     a.forget(&Memset { dst: x, value: 1, size: big, stream }, &[]);
-    a.h2d(x, &[2; 1000], stream);
+    a.forget(&MemcpyAsync(h2d(x, 1000, stream)), &[2; 1000]);
     a.forget(&d2d(y, x, big, stream), &[]);
-    a.h2d(x, &[3; 1000], stream);
-    // Few bytes do not hold the session up.
+    a.forget(&MemcpyAsync(h2d(x, 1000, stream)), &[3; 1000]);
+    // Few bytes that nothing waits for do not hold the session up.
     a.call(&StreamSynchronize { stream: other }).unwrap();
     assert_eq!((script.calls("enqueue_write"), script.calls("write")), (2, 0));
     // Many do, but not another session.
@@ -219,6 +219,59 @@ fn copies_to_a_busy_stream_land_in_order() {
     assert_eq!(a.d2h(x, big, stream).unwrap(), pattern(big as usize, 4));
 }
 
+/// A synchronous copy to the device comes before all later work, of whatever stream, also where it waits for work itself
+/// (HIP API: hipMemcpy). Few bytes and many.
+#[test]
+fn a_synchronous_copy_comes_before_later_work_of_other_streams() {
+    let (worker, script) = scripted(|_| {});
+    let mut a = Peer::hello(worker.local_addr());
+    let (x, y) = (a.malloc(4 << 20), a.malloc(4 << 20));
+    let free = a.call(&StreamCreateWithFlags(StreamCreate { flags: 1, priority: 0 })).unwrap().stream;
+    let blocking = a.stream_create();
+    for (number, (stream, size)) in [0, blocking, free]
+        .into_iter()
+        .flat_map(|stream| [1, 1000, 64 << 10, 4 << 20].map(|size| (stream, size)))
+        .enumerate()
+    {
+        for rows in [false, true] {
+            let bytes = pattern(size as usize, number as u64 + 1);
+            a.call(&Memset { dst: x, value: 0, size, stream: free }).unwrap();
+            a.call(&DeviceSynchronize {}).unwrap();
+            let (copies, asked) = (script.calls("copy"), script.calls("poll_ready"));
+            script.hold(0, stream);
+            a.forget(&Memset { dst: x, value: 0, size, stream }, &[]);
+            if rows {
+                let (dpitch, width, height) = (size, size, 1);
+                let kind = kind::HOST_TO_DEVICE;
+                a.forget(
+                    &Memcpy2D {
+                        dst: x,
+                        dpitch,
+                        src: 0,
+                        spitch: size,
+                        width,
+                        height,
+                        kind,
+                        stream,
+                        reserved: 0,
+                    },
+                    &bytes,
+                );
+            } else {
+                a.h2d(x, &bytes, stream);
+            }
+            let later = if stream == free { blocking } else { free };
+            a.forget(&d2d(y, x, size, later), &[]);
+            a.flush();
+            until("the copy waits", || script.calls("poll_ready") > asked);
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            assert_eq!(script.calls("copy"), copies, "{size} bytes on {stream}: what is later waits");
+            script.release(0, stream);
+            assert_eq!(a.d2h(y, size, later).unwrap(), bytes, "{size} bytes on {stream}");
+        }
+    }
+}
+
 #[test]
 fn bytes_held_for_busy_streams_have_a_limit() {
     let (worker, script) = scripted(|config| config.session.staged_max_bytes = 1 << 20);
@@ -228,7 +281,7 @@ fn bytes_held_for_busy_streams_have_a_limit() {
     a.forget(&Memset { dst: ptr, value: 0, size: 1, stream: 0 }, &[]);
     let bytes = pattern(4 << 20, 9);
     for (i, piece) in bytes.chunks(32 << 10).enumerate() {
-        a.h2d(ptr + (i as u64 * (32 << 10)), piece, 0);
+        a.forget(&MemcpyAsync(h2d(ptr + (i as u64 * (32 << 10)), piece.len() as u64, 0)), piece);
     }
     a.flush();
     until("the limit is reached", || script.calls("enqueue_write") == 32);

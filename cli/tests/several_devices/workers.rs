@@ -23,7 +23,7 @@ pub(super) fn over_tcp(options: &[&str]) -> WorkerProcess {
     start(&[&["--listen", "127.0.0.1:0"], options].concat())
 }
 
-fn list(workers: &[WorkerProcess]) -> String {
+pub(super) fn list(workers: &[WorkerProcess]) -> String {
     workers.iter().map(|worker| worker.listens_at().to_string()).collect::<Vec<_>>().join(",")
 }
 

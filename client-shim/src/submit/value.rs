@@ -47,30 +47,33 @@ impl Session {
         let [mut pause, longest] = PAUSES;
         let mut told = self.ask_to_tell(event)?;
         loop {
-            if !told.as_ref().is_some_and(|told| told.is_to_come(self)) {
+            let is_to_come = told.is_to_come(self);
+            // Where memory is on both sides, the worker has to be asked what has changed.
+            if matches!(told, Told::Now) && self.streams().mirrors.is_empty() {
+                return Ok(());
+            }
+            if !is_to_come {
                 match self.drive(&mut WaitCall::of_library(event)) {
-                    Err(HipError::NOT_READY) => {}
+                    Err(HipError::NOT_READY) => told.has_asked(),
                     over => return over,
                 }
-                // From now on it is asked in longer intervals, for the case that nothing is told.
-                told.iter_mut().for_each(|told| told.since = Instant::now());
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(longest);
         }
     }
 
-    /// Asks the worker to tell when an event has happened; `None` if it has, or the worker tells nothing.
-    fn ask_to_tell(&self, event: Event) -> HipResult<Option<Told>> {
+    /// Asks the worker to tell when an event has happened.
+    fn ask_to_tell(&self, event: Event) -> HipResult<Told> {
         if !self.worker().features().contains(Features::WATCHES) {
-            return Ok(None);
+            return Ok(Told::Never);
         }
         let number = self.streams().begin_await();
         match self.worker().wait(Wait::WatchEvent(event, number)) {
-            Err(HipError::NOT_READY) => Ok(Some(Told { number, since: Instant::now() })),
+            Err(HipError::NOT_READY) => Ok(Told::Later { number, since: Instant::now() }),
             answer => {
                 self.streams().end_await(number);
-                answer.map(|()| None)
+                answer.map(|()| Told::Now)
             }
         }
     }
@@ -119,25 +122,45 @@ impl Session {
     }
 }
 
-/// What a worker has said that it will tell.
-struct Told {
-    number: u64,
-    /// When the worker was last asked.
-    since: Instant,
+/// What a worker tells of an event.
+enum Told {
+    /// Nothing: it has to be asked.
+    Never,
+    /// It will tell that the event has happened, as the watch of this number.
+    Later {
+        number: u64,
+        /// When the worker was last asked.
+        since: Instant,
+    },
+    /// The event has happened.
+    Now,
 }
 
 impl Told {
     /// Hears what has arrived; returns whether the worker has yet to tell, and may be relied on to do so.
-    fn is_to_come(&self, session: &Session) -> bool {
+    fn is_to_come(&mut self, session: &Session) -> bool {
+        let Self::Later { number, since } = self else { return false };
         session.worker().hear();
-        session.streams().is_awaited(self.number) && self.since.elapsed() < ASK_AGAIN
+        if session.streams().is_awaited(*number) {
+            return since.elapsed() < ASK_AGAIN;
+        }
+        *self = Self::Now;
+        false
+    }
+
+    /// Notes that the worker was asked, and the event had not happened: from now on it is asked in longer intervals, for the case that nothing
+    /// is told.
+    fn has_asked(&mut self) {
+        if let Self::Later { since, .. } = self {
+            *since = Instant::now();
+        }
     }
 }
 
 impl Drop for Told {
     fn drop(&mut self) {
-        if let Ok(session) = process::session() {
-            session.streams().end_await(self.number);
+        if let (Self::Later { number, .. }, Ok(session)) = (self, process::session()) {
+            session.streams().end_await(*number);
         }
     }
 }

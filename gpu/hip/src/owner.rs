@@ -18,13 +18,14 @@ mod ipc;
 mod mapping;
 mod memory;
 mod module;
+mod peer;
 mod pinned;
 mod pool;
 mod resource;
 mod stream;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -73,6 +74,8 @@ pub(crate) struct Owner {
     retired: Vec<Retired>,
     /// The devices whose null stream has been used.
     null_used: Vec<i32>,
+    /// The devices that may use the memory of another one, and that one.
+    peers: BTreeSet<(i32, i32)>,
 }
 
 impl Owner {
@@ -96,6 +99,7 @@ impl Owner {
             spare: Vec::new(),
             retired: Vec::new(),
             null_used: Vec::new(),
+            peers: BTreeSet::new(),
         }
     }
 
@@ -178,6 +182,7 @@ impl Owner {
         }
         self.release_mapped();
         self.release_pools();
+        self.release_peers();
         for pinned in std::mem::take(&mut self.pinned) {
             Self::note(self.unpin(pinned));
         }

@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
                 queues[1].after(queues[0]);
                 pair::enter(1);
                 HIP_CHECK(hipMemcpy3DAsync(&out, queues[1].stream));
+                pair::copies += 2;
                 queues[1].launch(turn, kTile * kTile / 2, tile);
                 // Back by a copy of rows, on the stream of the device that gets it.
                 queues[0].after(queues[1]);

@@ -40,6 +40,8 @@ int main(int argc, char** argv) {
         if (launch == 2) pair::middle();
         pair::enter(0);
         HIP_CHECK(hipGraphLaunch(instance, queues[0].stream));
+        pair::orders += 2;
+        pair::copies++;
         for (int i = 0; i < kCount; i++) {
             left[i] += 2;
             right[i] += 5;

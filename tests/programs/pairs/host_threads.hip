@@ -50,6 +50,8 @@ void work(int device) {
         HIP_CHECK(hipEventRecord(made[device], queue.stream));
         meeting.wait();
         HIP_CHECK(hipStreamWaitEvent(queue.stream, made[other], 0));
+        pair::orders += 2;
+        pair::copies++;
         HIP_CHECK(hipMemcpyPeerAsync(taken[device], device, values[other], other, kCount * sizeof(int), queue.stream));
         HIP_CHECK(hipEventRecord(read[device], queue.stream));
         meeting.wait();

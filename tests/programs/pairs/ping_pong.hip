@@ -38,6 +38,8 @@ int main(int argc, char** argv) {
         HIP_CHECK(hipEventRecord(events[here], stream));
         pair::enter(there);
         HIP_CHECK(hipStreamWaitEvent(next, events[here], 0));
+        pair::copies++;
+        pair::orders++;
         for (int i = 0; i < kCount; i++) want[i] = static_cast<int>(static_cast<unsigned>(want[i]) * (3 + round) + i);
         if (round % 5 == 4) {
             pair::wait(next);

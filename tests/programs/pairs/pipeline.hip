@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
         stages[0].launch(first, kCount, made, in + batch * kCount);
         // An event that was not recorded yet holds nobody up.
         HIP_CHECK(hipStreamWaitEvent(stages[0].stream, used[batch % 2], 0));
+        pair::orders++;
         stages[0].copy(buffers[batch % 2], 1, made, 0, kCount);
         stages[1].after(stages[0]);
         stages[1].launch(second, kCount, out + batch * kCount, buffers[batch % 2]);

@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
     }
     // The window of one device becomes what the other one looks up.
     HIP_CHECK(hipMemcpyPeer(from[0], 0, windows[1], 1, kCount * sizeof(int)));
+    pair::copies++;
     pair::looks++;
     pair::enter(0);
     look_up<<<2, 128>>>(to[0], from[0]);

@@ -91,9 +91,11 @@ impl Streams {
         let device = self.order.device_of(from);
         let event: Event = port.create_event(device)?;
         self.events.add(event, 0, device);
-        for (command, stream) in
-            [(Command::Record(event), from), (Command::Wait(event, 0), to), (Command::DestroyEvent(event), to)]
-        {
+        for (command, stream) in [
+            (Command::Record(event), from),
+            (Command::Wait(event, 0), to),
+            (Command::DestroyEvent(event), to),
+        ] {
             calls.push(Call::node(Node::new(command), stream));
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Devices and their properties.
 
 use hipr_proto::op::GetDevicePropertiesReply;
-use hipr_proto::{HipError, HipResult, Text};
+use hipr_proto::{HipResult, Text};
 
 use super::{Owner, size};
 use hip_sys::{bytes_of, hipDeviceProp_tR0000, hipDeviceProp_tR0600, hipUUID, shared_properties};
@@ -118,25 +118,6 @@ impl Owner {
         // SAFETY: the place outlives the call.
         self.check(unsafe { self.hip.hipDeviceCanAccessPeer(&mut can, device, peer) })?;
         Ok(can != 0)
-    }
-
-    /// HIP API: hipDeviceEnablePeerAccess, hipDeviceDisablePeerAccess, of the current device.
-    ///
-    /// # Errors
-    /// Those of HIP.
-    pub(crate) fn set_peer_access(&mut self, peer: i32, enabled: bool) -> HipResult<()> {
-        if peer == self.device {
-            return Err(HipError::INVALID_DEVICE);
-        }
-        self.enter()?;
-        // SAFETY: any numbers may be passed.
-        self.check(unsafe {
-            if enabled {
-                self.hip.hipDeviceEnablePeerAccess(peer, 0)
-            } else {
-                self.hip.hipDeviceDisablePeerAccess(peer)
-            }
-        })
     }
 
     /// Returns the least and greatest stream priority (HIP API: hipDeviceGetStreamPriorityRange).

@@ -1,0 +1,67 @@
+//! The programs for two devices on AMD's runtime: linked to it, and over a worker that serves it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use hipr_tests::WorkerProcess;
+use hipr_tests::toolchain::toolchain;
+
+use super::{GUARD_S, HIPR, Release, SKIPPED, System, Way, compiled, run_all, run_on_amds_runtime};
+
+/// Programs of graphs whose kernels are of two devices: AMD's runtime launches all on the device of the stream (docs/differences.md).
+const ON_ONE_DEVICE: [&str; 2] = ["captured", "graph_nodes"];
+
+fn pairs(release: Release) -> Vec<PathBuf> {
+    compiled("pairs", release, &["--pairs"])
+}
+
+fn run_linked(release: Release) {
+    if toolchain(SKIPPED).is_none() {
+        return;
+    }
+    let mut programs = pairs(release);
+    let is_left_out = |name: &str| ON_ONE_DEVICE.contains(&name);
+    programs.retain(|program| !program.file_stem().is_some_and(|name| is_left_out(&name.to_string_lossy())));
+    run_on_amds_runtime(release, &programs);
+}
+
+fn run_over_a_worker(release: Release, isolation: &str) {
+    let Some(system) = System::new() else { return };
+    let library = release.library();
+    let options = ["--device", "hip", "--hsa", "emulated", "--hip-library", &library, "--isolate", isolation];
+    let mut command = system.hipr(release);
+    command.env("HIPR_SIM_DEVICES", "2");
+    let mut worker = WorkerProcess::start_command(command, &options);
+    let address = worker.address().to_string();
+    run_all(release, Way::Worker, &pairs(release), |program| {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", GUARD_S, HIPR, "run", "--worker", &address, "--"]).arg(program);
+        command.output().expect("timeout runs")
+    });
+    assert!(worker.lives(), "{}", worker.log());
+}
+
+#[test]
+fn programs_for_two_devices_pass_over_a_worker_with_hip_6_and_processes() {
+    run_over_a_worker(Release::Hip6, "process");
+}
+
+#[test]
+fn programs_for_two_devices_pass_over_a_worker_with_hip_6() {
+    run_over_a_worker(Release::Hip6, "none");
+}
+
+#[test]
+fn programs_for_two_devices_pass_over_a_worker_with_hip_7() {
+    run_over_a_worker(Release::Hip7, "process");
+}
+
+#[test]
+fn programs_for_two_devices_pass_on_hip_6() {
+    run_linked(Release::Hip6);
+}
+
+#[test]
+fn programs_for_two_devices_pass_on_hip_7() {
+    run_linked(Release::Hip7);
+}
