@@ -636,7 +636,7 @@ impl Session {
     }
 
     /// Starts a copy to the device: its bytes are written at once if the stream is idle, collected and enqueued if they are
-    /// few and nothing has to wait for them, else written when the stream is idle.
+    /// few, else written when the stream is idle.
     fn begin_write(&mut self, env: &Env<'_>, write: Write, tail: u64) -> bool {
         let stream = write.stream;
         let ready = match self.owned.context() {
@@ -653,8 +653,8 @@ impl Session {
         let room =
             limits.staged_max_bytes.saturating_sub(self.owned.staged_bytes()).min(limits.stage_max_bytes);
         self.state = match usize::try_from(tail) {
-            // What is enqueued comes before no later work of other streams. A chunk for the cache arrives as a whole.
-            Ok(len) if !ready && !write.waits && len <= room && !matches!(write.what, Arriving::Kept(_)) => {
+            // A chunk for the cache arrives as a whole.
+            Ok(len) if !ready && len <= room && !matches!(write.what, Arriving::Kept(_)) => {
                 State::Stage { write, bytes: Vec::with_capacity(len) }
             }
             _ => State::Write { write, ready },
@@ -777,15 +777,15 @@ impl Session {
                     self.state = State::Stage { write, bytes: staged };
                     return;
                 }
-                let Write { ticket, dst, stream, what, .. } = write;
+                let Write { ticket, dst, stream, what, waits, .. } = write;
                 let len = staged.len();
                 if matches!(what, Arriving::Known) {
                     self.owned.learn(dst.ptr, &staged, env.limits);
                 }
-                let result = self
-                    .owned
-                    .context()
-                    .and_then(|c| c.enqueue_write(dst, staged.into_boxed_slice(), stream));
+                let result = self.owned.context().and_then(|context| {
+                    context.enqueue_write(dst, staged.into_boxed_slice(), stream)?;
+                    if waits { context.order_all_behind(stream) } else { Ok(()) }
+                });
                 if result.is_ok() {
                     self.owned.stage(stream, len);
                 }

@@ -199,10 +199,10 @@ fn copies_to_a_busy_stream_land_in_order() {
     script.hold(0, stream);
     // Fill x, overwrite a part, copy it all: the copy sees both.
     a.forget(&Memset { dst: x, value: 1, size: big, stream }, &[]);
-    a.forget(&MemcpyAsync(h2d(x, 1000, stream)), &[2; 1000]);
+    a.h2d(x, &[2; 1000], stream);
     a.forget(&d2d(y, x, big, stream), &[]);
-    a.forget(&MemcpyAsync(h2d(x, 1000, stream)), &[3; 1000]);
-    // Few bytes that nothing waits for do not hold the session up.
+    a.h2d(x, &[3; 1000], stream);
+    // Few bytes do not hold the session up.
     a.call(&StreamSynchronize { stream: other }).unwrap();
     assert_eq!((script.calls("enqueue_write"), script.calls("write")), (2, 0));
     // Many do, but not another session.
@@ -237,37 +237,30 @@ fn a_synchronous_copy_comes_before_later_work_of_other_streams() {
             let bytes = pattern(size as usize, number as u64 + 1);
             a.call(&Memset { dst: x, value: 0, size, stream: free }).unwrap();
             a.call(&DeviceSynchronize {}).unwrap();
-            let (copies, asked) = (script.calls("copy"), script.calls("poll_ready"));
+            let (reads, asked) = (script.calls("read"), script.calls("poll_ready"));
             script.hold(0, stream);
             a.forget(&Memset { dst: x, value: 0, size, stream }, &[]);
             if rows {
                 let (dpitch, width, height) = (size, size, 1);
-                let kind = kind::HOST_TO_DEVICE;
-                a.forget(
-                    &Memcpy2D {
-                        dst: x,
-                        dpitch,
-                        src: 0,
-                        spitch: size,
-                        width,
-                        height,
-                        kind,
-                        stream,
-                        reserved: 0,
-                    },
-                    &bytes,
-                );
+                let (kind, reserved) = (kind::HOST_TO_DEVICE, 0);
+                let rows =
+                    Memcpy2D { dst: x, dpitch, src: 0, spitch: size, width, height, kind, stream, reserved };
+                a.forget(&rows, &bytes);
             } else {
                 a.h2d(x, &bytes, stream);
             }
+            if size <= 64 << 10 {
+                a.call(&MemGetInfo {}).expect("few bytes do not hold the session up");
+            }
             let later = if stream == free { blocking } else { free };
             a.forget(&d2d(y, x, size, later), &[]);
+            let read = a.send(&d2h(y, size, later), &[], ReplyMode::Always).unwrap();
             a.flush();
             until("the copy waits", || script.calls("poll_ready") > asked);
             std::thread::sleep(std::time::Duration::from_millis(5));
-            assert_eq!(script.calls("copy"), copies, "{size} bytes on {stream}: what is later waits");
+            assert_eq!(script.calls("read"), reads, "{size} bytes on {stream}: what is later waits");
             script.release(0, stream);
-            assert_eq!(a.d2h(y, size, later).unwrap(), bytes, "{size} bytes on {stream}");
+            assert_eq!(a.reply::<Memcpy>(read).unwrap().1, bytes, "{size} bytes on {stream}");
         }
     }
 }
@@ -281,7 +274,7 @@ fn bytes_held_for_busy_streams_have_a_limit() {
     a.forget(&Memset { dst: ptr, value: 0, size: 1, stream: 0 }, &[]);
     let bytes = pattern(4 << 20, 9);
     for (i, piece) in bytes.chunks(32 << 10).enumerate() {
-        a.forget(&MemcpyAsync(h2d(ptr + (i as u64 * (32 << 10)), piece.len() as u64, 0)), piece);
+        a.h2d(ptr + (i as u64 * (32 << 10)), piece, 0);
     }
     a.flush();
     until("the limit is reached", || script.calls("enqueue_write") == 32);

@@ -375,6 +375,12 @@ pub trait Context: Send {
         Err(HipError::NOT_SUPPORTED)
     }
 
+    /// Lets all work that is enqueued or asked for from now on, on whatever stream, come behind what `stream` has now. Called after
+    /// [`enqueue_write`](Self::enqueue_write) of a synchronous copy (HIP API: hipMemcpy).
+    fn order_all_behind(&mut self, _stream: u64) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
     /// Writes `bytes` at packed offset `offset` of `dst` immediately. Called after [`poll_ready`](Self::poll_ready) was
     /// ready.
     fn write(&mut self, _dst: &Region, _offset: u64, _bytes: &[u8]) -> HipResult<()> {

@@ -375,6 +375,10 @@ impl Context for SimContext {
         self.transfer(Transfer::Write { dst, bytes }, stream)
     }
 
+    fn order_all_behind(&mut self, stream: u64) -> HipResult<()> {
+        lock(&self.shared.state).streams.order_all_behind(stream)
+    }
+
     fn copy(&mut self, dst: Region, src: Region, stream: u64) -> HipResult<()> {
         let extent = |region: &Region| [region.width, region.height, region.depth];
         if extent(&dst) != extent(&src) {

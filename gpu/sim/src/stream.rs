@@ -6,7 +6,8 @@
 //! - the queue itself (stream order);
 //! - the null stream: a command on it waits for what blocking streams of its device hold at that moment, and a command on a blocking
 //!   stream for what its device's null stream holds; non-blocking streams do neither (HIP API: hipStreamNonBlocking);
-//! - hipStreamWaitEvent.
+//! - hipStreamWaitEvent;
+//! - a synchronous copy that is still to be done, behind which everything comes.
 //!
 //! The first command of a queue that waits is entered under the fence that it waits for, so that only those queues are looked at in
 //! which something has changed, of however many.
@@ -242,6 +243,8 @@ pub(crate) struct Streams {
     devices: Vec<DeviceRounds>,
     errors: Errors,
     held: Held,
+    /// The last command behind which all later ones come, on whatever stream. It comes behind the one before it.
+    before_all: Option<Arc<Fence>>,
     /// The order of the work, if something sees it.
     orders: Option<Orders>,
     /// When the work was done.
@@ -260,10 +263,10 @@ impl Streams {
         let queues = (0..devices).flat_map(|device| {
             always.map(|(kind, flags)| (of_device(device, kind), Queue::new(device, flags, 0)))
         });
-        let (current, ready, blocked, errors, held, times) = Default::default();
+        let (current, ready, blocked, errors, held, before_all, times) = Default::default();
         let (queues, orders) = (queues.collect(), watched.map(Orders::new));
         let devices = (0..devices).map(|_| DeviceRounds::default()).collect();
-        Self { queues, current, ready, blocked, devices, errors, held, orders, times }
+        Self { queues, current, ready, blocked, devices, errors, held, before_all, orders, times }
     }
 
     /// Makes a device the one whose null stream the handle of the null stream means.
@@ -350,6 +353,7 @@ impl Streams {
         let queue = self.queue(stream)?;
         let (device, is_blocking) = (queue.device, queue.is_blocking());
         let stream = self.number(stream);
+        after.extend(self.before_all());
         let order = self.order(stream, is_blocking, &after, &fence);
         after.retain(|fence| !fence.is_done());
         if is_null(stream) {
@@ -367,6 +371,23 @@ impl Streams {
         command.held_bytes += command.times.as_ref().map_or(0, |times| size_of_val(&**times) as u64);
         self.append(stream, command);
         Ok(())
+    }
+
+    /// Lets all commands that are enqueued from now on wait for what a stream has now.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE` for an unknown stream.
+    pub(crate) fn order_all_behind(&mut self, stream: u64) -> HipResult<()> {
+        if let Some(last) = self.queue(stream)?.pending() {
+            self.before_all = Some(last);
+        }
+        Ok(())
+    }
+
+    /// Returns what all commands wait for that are enqueued now.
+    fn before_all(&mut self) -> Option<Arc<Fence>> {
+        self.before_all.take_if(|fence| fence.is_done());
+        self.before_all.clone()
     }
 
     /// Numbers a command, if something sees the work. It waits for what [`enqueue`](Self::enqueue) says, done or not.
@@ -545,6 +566,7 @@ impl Streams {
         self.blocked.clear();
         self.errors = Errors::default();
         self.held = Held::default();
+        self.before_all = None;
         records
     }
 
@@ -577,6 +599,7 @@ impl Streams {
             None if queue.is_blocking() => self.null_pending(queue.device),
             pending => pending,
         };
+        let pending = pending.or_else(|| self.before_all());
         let stream = self.number(stream);
         if pending.is_none()
             && let Some(orders) = &mut self.orders

@@ -23,6 +23,8 @@ enum Work {
     Fill(Region, u32, u32),
     Record(u64),
     WaitEvent(u64),
+    /// All later work, of whatever stream, comes behind this.
+    BeforeAll,
     Launch(Launched, Option<u64>, Option<u64>),
     Free(u64),
 }
@@ -158,7 +160,7 @@ impl ContextState {
 
     /// Returns whether work that is enqueued on `stream` now would have to wait for other work.
     fn has_work_before(&self, stream: u64) -> bool {
-        self.queue.iter().any(|(at, _)| self.comes_behind(stream, *at))
+        self.queue.iter().any(|(at, work)| matches!(work, Work::BeforeAll) || self.comes_behind(stream, *at))
     }
 
     fn take_error(&mut self, what: WaitFor) -> HipResult<()> {
@@ -198,7 +200,7 @@ impl ContextState {
                 self.write(&dst, 0, &bytes)?;
             }
             Work::Record(event) => self.record(event),
-            Work::WaitEvent(_) => {}
+            Work::WaitEvent(_) | Work::BeforeAll => {}
             Work::Launch(launched, start, stop) => {
                 start.into_iter().for_each(|event| self.record(event));
                 launches.push(launched);
@@ -456,6 +458,10 @@ impl Context for ScriptContext {
 
     fn enqueue_write(&mut self, dst: Region, bytes: Box<[u8]>, stream: u64) -> HipResult<()> {
         self.enqueue("enqueue_write", stream, Work::Write(dst, bytes))
+    }
+
+    fn order_all_behind(&mut self, stream: u64) -> HipResult<()> {
+        self.enqueue("order_all_behind", stream, Work::BeforeAll)
     }
 
     /// Counts held commands only, and each as no bytes.
