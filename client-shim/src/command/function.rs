@@ -57,7 +57,7 @@ impl Function {
     }
 
     /// Makes it a kernel of another device.
-    pub(crate) fn of_device(self, device: i32) -> Self {
+    pub fn of_device(self, device: i32) -> Self {
         Self { device, ..self }
     }
 

@@ -176,6 +176,11 @@ impl Call {
         Self::with(Work::Own(command), stream, Origin::Held(step), false, Phase::Prepare)
     }
 
+    /// Returns the stream on which the command is put.
+    pub fn stream(&self) -> u64 {
+        self.stream
+    }
+
     /// Passes the result of the action that [`Next`] asked for.
     pub fn resume(&mut self, result: HipResult<()>) {
         self.answer = Some(result);

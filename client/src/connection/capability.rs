@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use hipr_io::Address;
 use hipr_proto::op::{
-    CAPABILITY_TIMEOUT_MAX_MS, CAPABILITY_TOKEN_BYTES, CapabilityCopy, CapabilityGive, CapabilityRead,
+    CAPABILITY_ADDRESS_MAX_BYTES, CAPABILITY_TIMEOUT_MAX_MS, CAPABILITY_TOKEN_BYTES, CapabilityCopy,
+    CapabilityGive, CapabilityRead,
 };
 use hipr_proto::{Features, HipError};
 use hipr_tls::{ClientChannel, ClientIdentity, Expected, Fingerprint, random_bytes};
@@ -203,6 +204,9 @@ impl Connection {
         let Some(place) = other.place().filter(|_| know(self) && know(other)) else { return Ok(false) };
         // A loopback address means another worker there, unless that is this machine as well.
         if place.is_loopback && !self.place().is_some_and(|place| place.is_loopback) {
+            return Ok(false);
+        }
+        if place.host_and_port.len() > CAPABILITY_ADDRESS_MAX_BYTES {
             return Ok(false);
         }
         let Ok(token) = random_bytes() else { return Ok(false) };

@@ -33,7 +33,7 @@ impl Sides {
 
 impl Streams {
     /// Returns the calls that destroy the streams beside one that is destroyed.
-    pub(crate) fn end_sides(&self, stream: u64) -> Vec<Call> {
+    pub fn end_sides(&self, stream: u64) -> Vec<Call> {
         let sides = self.sides.take(stream).into_iter();
         sides.map(|side| Call::new(Command::DestroyStream, side, false)).collect()
     }

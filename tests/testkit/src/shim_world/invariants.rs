@@ -2,7 +2,7 @@
 
 use super::model::{Items, Model};
 use super::script::{Place, Target};
-use super::trace::{Ask, By, Event, ItemKind, Outcome, Trace};
+use super::trace::{Ask, By, Event, Item, ItemKind, Outcome, Trace};
 use crate::invariants::Violation;
 
 /// The invariants: their names, and what they say.
@@ -123,9 +123,12 @@ impl Judge<'_> {
 
     /// Returns whether an item has left an error which a wait has to tell, and nobody was told it.
     fn is_untold(&self, item: usize, target: Target) -> bool {
-        let stream = self.model.trace.items.get(item).and_then(|item| item.stream);
+        let Some(Item { stream, beside, .. }) = self.model.trace.items.get(item) else { return false };
         self.model.items.get(item).is_some_and(|state| state.has_error)
-            && stream.is_some_and(|stream| self.model.tells_of(target, stream))
+            && match beside {
+                Some(device) => target == Target::Device(*device),
+                None => stream.is_some_and(|stream| self.model.tells_of(target, stream)),
+            }
     }
 
     /// Returns whether an item only writes to memory of another worker what was known when it was sent: whoever looks at that memory comes

@@ -256,6 +256,7 @@ impl<'c> Life<'c> {
                 name: "the start".into(),
                 writes: vec![place],
                 stream: None,
+                beside: None,
                 is_decided: true,
             });
             state.trace.start.push((place, value));
@@ -460,7 +461,8 @@ impl<'c> Life<'c> {
         let mut state = self.machine.0.borrow_mut();
         let (streams, events, graphs) = state.leftovers();
         // What the stream layer has for itself: for each worker two streams, to fetch on and to keep records, and of each device one to
-        // record on and two events. Where there are several workers, a stream of each device to copy on as well.
+        // record on and two events. Where there are several workers, a stream of each device to copy on as well. Beside a stream that does not end,
+        // one of the other device.
         let own = self
             .case
             .options
@@ -469,7 +471,7 @@ impl<'c> Life<'c> {
             .filter(|stream| matches!(stream.kind, StreamKind::Legacy | StreamKind::PerThread));
         let devices = 1 + usize::from(self.case.options.has_several_devices());
         let of_library = if self.case.options.are_apart { 4 * devices } else { 2 + devices };
-        if streams > own.count() + of_library || events > 2 * devices || graphs > 0 {
+        if streams > own.count() * devices + of_library || events > 2 * devices || graphs > 0 {
             left.push(format!("the worker has {streams} streams, {events} events and {graphs} graphs"));
         }
         state.trace.left = left;

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use amdhip64::command::Transfer;
 use amdhip64::convert::{Event as EventHandle, Ptr};
+use amdhip64::stream::order::is_legacy;
 use amdhip64::worker::{ChangesAnswer, Wait};
 use hipr_proto::op::MemChanges;
 use hipr_proto::{HipError, HipResult};
@@ -44,8 +45,8 @@ pub(super) struct Sheet {
     pub(super) words: usize,
     /// Device addresses that a kernel knows without arguments: of the word that it writes, and of the one that it reads.
     pub(super) known: Option<(u64, u64)>,
-    /// Whether it is a kernel: these can access device memory of their own worker only.
-    pub(super) is_kernel: bool,
+    /// The device of a kernel, which can access device memory of its own worker only.
+    pub(super) kernel_of: Option<i32>,
     /// Whether it leaves an error when it is done.
     pub(super) fails: bool,
     /// Whether it only writes to memory of the device what is known when it is sent.
@@ -350,6 +351,23 @@ impl State {
         }
         let of = self.take_expected(id, stream, &work)?;
         Some(self.put(stream, work, Some((id, of)), None))
+    }
+
+    /// Expects the kernels of a graph that are of other devices on the streams of these, among those that the launch on `stream` uses.
+    pub(super) fn expect_beside(&mut self, stream: u64, items: &[usize], streams: impl Iterator<Item = u64>) {
+        let sides: BTreeMap<i32, u64> = streams
+            .filter(|side| *side != stream && !is_legacy(*side))
+            .map(|side| (self.device_of(side), side))
+            .collect();
+        let own = self.device_of(stream);
+        for (id, on, item) in &mut self.expected {
+            let device =
+                self.sheets.get(id).and_then(|sheet| sheet.kernel_of).filter(|device| *device != own);
+            let side = device.and_then(|device| sides.get(&device)).filter(|_| items.contains(item));
+            if let (Some(side), Some(item)) = (side, self.trace.items.get_mut(*item)) {
+                (*on, item.beside) = (*side, device);
+            }
+        }
     }
 
     fn take_expected(&mut self, id: usize, stream: u64, work: &Work) -> Option<usize> {

@@ -247,7 +247,14 @@ impl<'t> Model<'t> {
     /// Returns what a wait or query of this target asks for now.
     pub(super) fn asked(&self, target: Target) -> Before {
         match target {
-            Target::Device(device) => self.join_streams(|stream| self.stream(stream).device == device),
+            Target::Device(device) => {
+                let mut all = self.join_streams(|stream| self.stream(stream).device == device);
+                // What is launched there beside a stream of another device, it may wait for.
+                let beside =
+                    self.trace.items.iter().enumerate().filter(|(_, item)| item.beside == Some(device));
+                beside.for_each(|(item, _)| all.max.add(item));
+                all
+            }
             Target::Stream(stream) => self.covered(stream),
             Target::Event(event) => {
                 let mut before = self.recordings.get(event).map_or_else(Before::default, |all| all.before);

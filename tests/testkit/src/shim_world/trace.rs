@@ -125,6 +125,8 @@ pub struct Item {
     pub writes: Vec<Place>,
     /// The stream that it was put on, if it was.
     pub stream: Option<usize>,
+    /// The device of a kernel in a graph that is launched on a stream of another one. Waits for that device tell of its errors.
+    pub beside: Option<i32>,
     /// Whether its outcome is decided when its call returns: it only writes to memory of the device what is known then, and its
     /// ranges are good. Where waits are lazy, so is that of all work that only writes to memory of the device. A wait need not wait for
     /// it, if all that comes later does.

@@ -214,19 +214,22 @@ impl Life<'_> {
         let is_decided = self.is_decided(act);
         let is_pageable = |place: &Place| self.kind(*place) == MemoryKind::Pageable;
         let is_awaited = matches!(act, Act::Copy { waits, to, from, .. } if *waits || is_pageable(to) || is_pageable(from));
-        let is_kernel = matches!(act, Act::Launch { .. });
+        let kernel_of = match act {
+            Act::Launch { stream, .. } => Some(self.case.options.device_of_stream(*stream)),
+            _ => None,
+        };
         let sheet = |to, from, words, known| Sheet {
             to,
             from,
             words,
             known,
-            is_kernel,
+            kernel_of,
             fails,
             is_decided,
             is_awaited,
         };
         let (command, sheet) = match act {
-            Act::Launch { to, from, named, .. } => {
+            Act::Launch { stream, to, from, named, .. } => {
                 let address = |life: &Self, place| life.address(place).wire();
                 let addresses = [address(self, *to), address(self, *from)];
                 let words: Vec<u8> = if *named {
@@ -235,6 +238,7 @@ impl Life<'_> {
                     vec![0; 16]
                 };
                 let function = Function::new(id as u64, String::new(), Module(0), None, None);
+                let function = function.of_device(self.case.options.device_of_stream(*stream));
                 let passed = PassedArguments::Buffer(Ptr::from(words.as_ptr()), words.len());
                 let arguments = passed.encode(&function).expect("a buffer with a size");
                 let config = LaunchConfiguration {
@@ -288,7 +292,8 @@ impl Life<'_> {
         let writes = (0..sheet.words).map(|at| Place { word: sheet.to.word + at, ..sheet.to }).collect();
         let name = format!("command {id} on the stream {stream:#x}");
         let is_decided = sheet.is_decided;
-        let item = self.new_item(Item { kind, name, writes, stream: Some(number), is_decided })?;
+        let item =
+            self.new_item(Item { kind, name, writes, stream: Some(number), beside: None, is_decided })?;
         self.machine.0.borrow_mut().expected.push((id, stream, item));
         Some(item)
     }
@@ -441,8 +446,9 @@ impl Life<'_> {
         }
         *self.stream_slots.get_mut(stream)? = None;
         self.streams.forget_stream(handle);
-        let call = Call::new(Command::DestroyStream, handle, false);
-        self.call(thread, handle, Ask::End, VecDeque::from([Part::Call(Box::new(call))]))
+        let beside = self.streams.end_sides(handle).into_iter();
+        let calls = beside.chain([Call::new(Command::DestroyStream, handle, false)]);
+        self.call(thread, handle, Ask::End, calls.map(|call| Part::Call(Box::new(call))).collect())
     }
 
     pub(super) fn begin_destroy_event(&mut self, thread: usize, event: usize) -> Option<()> {
@@ -491,9 +497,7 @@ impl Life<'_> {
             return None;
         }
         let (exec, commands) = self.programs.get(thread)?.1.graphs.get(graph)?.clone()?;
-        if self.machine.0.borrow().trace.items.len() + commands.len() > ITEMS_MAX
-            || commands.iter().any(|id| !self.reaches_its_memory(*id, stream))
-        {
+        if self.machine.0.borrow().trace.items.len() + commands.len() > ITEMS_MAX {
             return None;
         }
         let items: Vec<usize> = commands.iter().filter_map(|id| self.expect(*id, (handle, number))).collect();
@@ -506,9 +510,11 @@ impl Life<'_> {
         self.note(Event::Began { thread, ask, is_idle: false });
         self.machine.0.borrow_mut().next_step(handle);
         let launched = self.streams.launch_graph(&self.caller(Thread::Program(thread)), exec, handle);
-        let (runner, _) = self.programs.get_mut(thread)?;
+        let (runner, progress) = self.programs.get_mut(thread)?;
         match launched {
             Ok(calls) => {
+                let (items, on) = (&progress.items, calls.iter().map(Call::stream));
+                self.machine.0.borrow_mut().expect_beside(handle, items, on);
                 runner.parts = calls.into_iter().map(|call| Part::Call(Box::new(call))).collect();
                 (runner.stream, runner.is_in_call, runner.doing) = (handle, true, Doing::Phase);
             }
@@ -524,13 +530,6 @@ impl Life<'_> {
     /// Returns whether a command on a stream accesses device memory of another worker than the stream's.
     fn is_between_devices(&self, to: Place, from: Place, stream: usize) -> bool {
         [to, from].iter().any(|place| self.case.options.is_far(place.memory, stream))
-    }
-
-    /// Returns whether a command would reach all of its memory on a stream.
-    fn reaches_its_memory(&self, id: usize, stream: usize) -> bool {
-        let state = self.machine.0.borrow();
-        let Some(sheet) = state.sheets.get(&id) else { return true };
-        !sheet.is_kernel || !self.is_between_devices(sheet.to, sheet.from.unwrap_or(sheet.to), stream)
     }
 
     pub(super) fn begin_destroy_graph(&mut self, thread: usize, graph: usize) -> Option<()> {

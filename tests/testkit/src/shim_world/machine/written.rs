@@ -53,7 +53,14 @@ impl State {
             return;
         }
         let (kind, name) = (ItemKind::Write, format!("a write to {place}"));
-        self.trace.items.push(Item { kind, name, writes: vec![place], stream: None, is_decided: true });
+        self.trace.items.push(Item {
+            kind,
+            name,
+            writes: vec![place],
+            stream: None,
+            beside: None,
+            is_decided: true,
+        });
         let value = value_of(item);
         self.write_host_bytes(at, &value.to_le_bytes());
         self.note(Event::Wrote { who, item, place, value });
