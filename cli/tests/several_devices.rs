@@ -1,6 +1,6 @@
 //! Runs `tests/programs/several_devices.hip` on several emulated GPUs: over each transport and loop, isolated, with lazy synchronization,
-//! without the extension, through a chain of workers; and with the variables that choose devices. `workers` and `pairs` have several workers. Without the compiler
-//! (`tests/toolchain/setup.sh`) the programs are skipped, or fail if HIPR_REQUIRE_COMPILER is set.
+//! without the extension, through a chain of workers; and with the variables that choose devices. `workers` and `pairs` have several workers.
+//! Without the compiler (`tests/toolchain/setup.sh`) the programs are skipped, or fail if HIPR_REQUIRE_COMPILER is set.
 
 #[path = "several_devices/between.rs"]
 mod between;

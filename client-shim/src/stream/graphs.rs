@@ -442,7 +442,7 @@ impl Streams {
         }
         let (remote, mut calls) =
             if launches > 1 { self.upload_graph(caller.port, exec, stream)? } else { (None, Vec::new()) };
-        // A graph is where it was launched twice.
+        // The worker's copy can be launched on streams of one device.
         let here = self.order.device_of(stream);
         let Some(remote) = remote.filter(|remote| remote.device == here) else {
             let each = work.flat_map(|node| self.each(caller.port, node, stream));

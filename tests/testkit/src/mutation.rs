@@ -240,6 +240,9 @@ mutations! {
     work_is_done_in_order: "bytes that only this process has are written ahead of the stream's work", "stream/call.rs",
         "|| self.comes_here_later(streams, caller.port)? {"
         => "|| false && self.comes_here_later(streams, caller.port)? {";
+    work_is_done_in_order: "a graph's kernel of another device comes behind nothing", "stream/graphs/devices.rs",
+        "self.go_on(port, &mut calls, mem::replace(&mut now, next), next)?;"
+        => "now = next;";
     waits_bring_what_work_wrote: "a query that says done without asking fetches nothing", "stream/wait.rs",
         "return self.fetch(streams, port, waited, None);"
         => "return Ok(Next::Done(Ok(())));";
