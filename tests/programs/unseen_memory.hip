@@ -133,6 +133,8 @@ int main() {
     for (int memory = 0; memory < kMemories; memory++) {
         for (int work = 0; work < kWorks; work++) {
             for (const auto& [stream, name] : streams) one(static_cast<Memory>(memory), static_cast<Work>(work), stream, name, sink.get());
+            // 6.4.3 fills with something else in graphs (docs/differences.md).
+            if (check::amds_release() == 6 && work < kCopy) continue;
             in_graphs(static_cast<Memory>(memory), static_cast<Work>(work), blocking, sink.get());
         }
     }
