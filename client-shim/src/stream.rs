@@ -345,12 +345,22 @@ impl Streams {
     pub(crate) fn looking_stream(&self, port: &dyn Port, device: i32) -> HipResult<u64> {
         match lock(&self.looking_streams).entry(device) {
             Entry::Occupied(entry) => Ok(*entry.get()),
-            Entry::Vacant(entry) => {
-                let stream = port.create_stream(device)?;
-                self.order.add(stream, false, device);
-                Ok(*entry.insert(stream))
-            }
+            Entry::Vacant(entry) => Ok(*entry.insert(self.create_own_stream(port, device)?)),
         }
+    }
+
+    /// Creates a stream of this library, which waits for no other.
+    fn create_own_stream(&self, port: &dyn Port, device: i32) -> HipResult<u64> {
+        let stream = port.create_stream(device)?;
+        self.order.add(stream, false, device);
+        Ok(stream)
+    }
+
+    /// Creates an event of this library, for commands that are carried out like the program's.
+    fn create_own_event(&self, port: &dyn Port, device: i32) -> HipResult<Event> {
+        let event = port.create_event(device)?;
+        self.events.add(event, 0, device);
+        Ok(event)
     }
 
     /// Notes that a command of a stream was carried out by this process: what comes behind it comes behind what is before it.

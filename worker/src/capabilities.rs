@@ -33,7 +33,7 @@ struct State {
 
 struct Capability {
     what: Readable,
-    /// The time after which it is worth nothing, if nobody has begun to read by then.
+    /// The time at which the capability ends unless somebody has begun to read.
     until: Instant,
     /// The session that uses it.
     reader: Option<ConnId>,

@@ -8,7 +8,8 @@ use hipr_tests::toolchain::toolchain;
 
 use super::{GUARD_S, HIPR, Release, SKIPPED, System, Way, compiled, run_all, run_on_amds_runtime};
 
-/// Programs of graphs whose kernels are of two devices: AMD's runtime launches all on the device of the stream (docs/differences.md).
+/// Programs that launch graphs with kernels of two devices. AMD's runtime launches all these kernels on the stream's device
+/// (docs/differences.md).
 const ON_ONE_DEVICE: [&str; 2] = ["captured", "graph_nodes"];
 
 fn pairs(release: Release) -> Vec<PathBuf> {

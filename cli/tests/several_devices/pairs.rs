@@ -149,11 +149,12 @@ fn lose(command: &mut Command, worker: &mut WorkerProcess) -> Result<(), String>
     if is_good { Ok(()) } else { Err(format!("{status:?}: {said}{errors}")) }
 }
 
-/// Programs with memory on both sides: what of it has changed is asked with each order between the devices.
+/// Programs whose host memory both devices use. Each time that one device waits for the other, the worker is also asked what has changed in it.
 const WITH_HOST_MEMORY: [&str; 2] = ["managed_list", "pinned_halves"];
 
-/// Round trips of each program on two workers: those that it costs on one, one for each result that it looks at, one for each time that one device
-/// waits for the other, and three for each copy between both (docs/several-workers.md). No program's thread waits for the last two kinds.
+/// On two workers a program needs at most the round trips that it needs on one, and in addition one for each result that it looks at, one for each
+/// time that one device waits for the other, and three for each copy between the devices (docs/several-workers.md). No thread of the program
+/// waits for those of the last two kinds.
 #[test]
 fn what_programs_for_two_devices_cost_on_two_workers_has_a_bound() {
     let one = over_tcp(&SEVERAL[1..]);

@@ -120,9 +120,7 @@ impl Streams {
         if let Command::Wait(event, _) = command {
             return self.copy_for_step(port, step, *event);
         }
-        let device = self.order.device_of(stream);
-        let mark = port.create_event(device)?;
-        self.events.add(mark, 0, device);
+        let mark = self.create_own_event(port, self.order.device_of(stream))?;
         self.begin_record(mark, stream)?;
         port.record(mark, stream, false)?;
         self.end_record(mark, stream);

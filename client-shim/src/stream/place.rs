@@ -129,7 +129,7 @@ impl Streams {
         stream: u64,
     ) -> HipResult<bool> {
         match command {
-            Command::Kernel(kernel) => Ok(!kernel.is_timed() && !self.is_of_another_device(command, stream)),
+            Command::Kernel(kernel) => Ok(!kernel.is_timed() && self.other_device(command, stream).is_none()),
             Command::Copy(copy) => self.is_copy_on_device(port, copy, stream),
             Command::Fill(fill) => self.is_fill_on_device(port, fill, stream),
             _ => Ok(false),

@@ -124,7 +124,7 @@ impl Session {
 
 /// What a worker tells of an event.
 enum Told {
-    /// Nothing: it has to be asked.
+    /// Nothing, because it does not know such messages (no feature WATCHES); it has to be queried.
     Never,
     /// It will tell that the event has happened, as the watch of this number.
     Later {

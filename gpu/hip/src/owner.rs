@@ -74,7 +74,7 @@ pub(crate) struct Owner {
     retired: Vec<Retired>,
     /// The devices whose null stream has been used.
     null_used: Vec<i32>,
-    /// The devices that may use the memory of another one, and that one.
+    /// Pairs of devices of which the first may access the memory of the second (HIP API: hipDeviceEnablePeerAccess).
     peers: BTreeSet<(i32, i32)>,
 }
 

@@ -11,7 +11,6 @@ use std::sync::Mutex;
 use hipr_proto::HipResult;
 
 use crate::command::{Command, Node};
-use crate::convert::Event;
 use crate::stream::{Call, Streams};
 use crate::worker::{Port, lock};
 
@@ -38,14 +37,10 @@ impl Streams {
         sides.map(|side| Call::new(Command::DestroyStream, side, false)).collect()
     }
 
-    /// Returns whether a node has to run on another device than a stream's.
-    pub(in crate::stream) fn is_of_another_device(&self, command: &Command, stream: u64) -> bool {
-        self.device_of_node(command).is_some_and(|device| device != self.order.device_of(stream))
-    }
-
-    /// Returns the device on which a node has to run, whatever the stream of the launch.
-    fn device_of_node(&self, command: &Command) -> Option<i32> {
-        if let Command::Kernel(kernel) = command { Some(kernel.function.device) } else { None }
+    /// Returns the device on which a node has to run, if that is another one than a stream's.
+    pub(in crate::stream) fn other_device(&self, command: &Command, stream: u64) -> Option<i32> {
+        let Command::Kernel(kernel) = command else { return None };
+        Some(kernel.function.device).filter(|device| *device != self.order.device_of(stream))
     }
 
     /// Returns the calls that launch nodes one after the other, each on its device.
@@ -61,9 +56,9 @@ impl Streams {
         let mut calls = Vec::new();
         let mut now = stream;
         for node in nodes {
-            let next = match self.device_of_node(&node) {
-                Some(device) if device != self.order.device_of(stream) => self.side(port, stream, device)?,
-                _ => stream,
+            let next = match self.other_device(&node, stream) {
+                Some(device) => self.side(port, stream, device)?,
+                None => stream,
             };
             self.go_on(port, &mut calls, mem::replace(&mut now, next), next)?;
             calls.push(Call::node(node, next));
@@ -75,11 +70,7 @@ impl Streams {
     fn side(&self, port: &dyn Port, stream: u64, device: i32) -> HipResult<u64> {
         match lock(&self.sides.0).entry((stream, device)) {
             Entry::Occupied(known) => Ok(*known.get()),
-            Entry::Vacant(place) => {
-                let side = port.create_stream(device)?;
-                self.order.add(side, false, device);
-                Ok(*place.insert(side))
-            }
+            Entry::Vacant(place) => Ok(*place.insert(self.create_own_stream(port, device)?)),
         }
     }
 
@@ -88,9 +79,7 @@ impl Streams {
         if from == to {
             return Ok(());
         }
-        let device = self.order.device_of(from);
-        let event: Event = port.create_event(device)?;
-        self.events.add(event, 0, device);
+        let event = self.create_own_event(port, self.order.device_of(from))?;
         for (command, stream) in [
             (Command::Record(event), from),
             (Command::Wait(event, 0), to),
