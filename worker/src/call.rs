@@ -79,6 +79,9 @@ pub(crate) enum Continuation {
         /// What becomes of the bytes besides.
         what: Upload,
     },
+    /// Let what comes later, on whatever stream, come behind a copy on this stream that ends before the next request begins; then reply
+    /// without fields.
+    Copied(u64),
     /// Write a chunk of the cache to a region in the order of a stream, then reply without fields.
     CopyKept {
         /// The destination.
@@ -491,7 +494,9 @@ impl Visit for Call<'_> {
         memcpy_3d(Memcpy3D) = copy::slices;
         memcpy_3d_async(Memcpy3D) = |call: &mut Self, r| copy::unawaited(copy::slices(call, r));
         memcpy_dtod(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_DEVICE, ..r });
-        memcpy_dtod_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_DEVICE, ..r });
+        memcpy_dtod_async(Memcpy) = |call: &mut Self, r| {
+            copy::unawaited(copy::flat(call, Memcpy { kind: kind::DEVICE_TO_DEVICE, ..r }))
+        };
         memcpy_htod(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::HOST_TO_DEVICE, ..r });
         memcpy_htod_async(Memcpy) = |call: &mut Self, r| {
             copy::unawaited(copy::flat(call, Memcpy { kind: kind::HOST_TO_DEVICE, ..r }))
@@ -500,7 +505,7 @@ impl Visit for Call<'_> {
         memcpy_dtoh_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_HOST, ..r });
         variable_put(VariablePut) = copy::to_variable;
         memcpy_peer(MemcpyPeer) = copy::peer;
-        memcpy_peer_async(MemcpyPeer) = copy::peer;
+        memcpy_peer_async(MemcpyPeer) = |call: &mut Self, r| copy::unawaited(copy::peer(call, r));
 
         stream_create(StreamCreate) = stream::create;
         stream_create_with_flags(StreamCreate) = |call: &mut Self, r| stream::create(call, StreamCreate { priority: 0, ..r });

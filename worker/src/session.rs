@@ -580,6 +580,15 @@ impl Session {
                 };
             }
             // The layouts of all others have no bulk tail.
+            Continuation::Copied(stream) => {
+                match self.owned.context().and_then(|context| context.order_all_behind(stream)) {
+                    Ok(()) => State::Wait { ticket, wait: Wait::Written(stream) },
+                    Err(error) => {
+                        self.fail(ticket, error, false);
+                        return true;
+                    }
+                }
+            }
             Continuation::Reply => {
                 self.reply(ticket);
                 return true;

@@ -265,6 +265,92 @@ fn a_synchronous_copy_comes_before_later_work_of_other_streams() {
     }
 }
 
+/// A synchronous copy between two devices comes before all later work, of whatever stream (HIP API: hipMemcpy, hipMemcpyPeer); an asynchronous
+/// one, and one within a device, only before that of its stream. Every operation that copies so, in both directions.
+#[test]
+fn a_synchronous_copy_between_devices_comes_before_later_work_of_other_streams() {
+    let (worker, script) = scripted(|_| {});
+    script.set_devices(2);
+    let mut a = Peer::hello(worker.local_addr());
+    let free = a.call(&StreamCreateWithFlags(StreamCreate { flags: 1, priority: 0 })).unwrap().stream;
+    let [x, y] = [0, 1].map(|device| {
+        a.call(&SetDevice { device_id: device }).unwrap();
+        [a.malloc(64), a.malloc(64)]
+    });
+    a.call(&SetDevice { device_id: 0 }).unwrap();
+    let size = 64;
+    type Copy<'a> = (&'static str, Box<dyn Fn(&mut Peer, u64, u64) + 'a>);
+    let rows = |dst, src| Memcpy2D {
+        dst,
+        dpitch: 8,
+        src,
+        spitch: 8,
+        width: 8,
+        height: 8,
+        kind: kind::DEFAULT,
+        stream: 0,
+        reserved: 0,
+    };
+    let slices = |dst_ptr, src_ptr| Memcpy3D {
+        src_ptr,
+        src_pitch: 8,
+        src_height: 4,
+        dst_ptr,
+        dst_pitch: 8,
+        dst_height: 4,
+        width: 8,
+        height: 4,
+        depth: 2,
+        kind: kind::DEVICE_TO_DEVICE,
+        ..Memcpy3D::ZERO
+    };
+    let peer = |dst, src| {
+        let device = |at| i32::from(y.contains(&at));
+        MemcpyPeer { dst, dst_device: device(dst), src, src_device: device(src), size, stream: 0 }
+    };
+    macro_rules! copies {
+        ($($request:expr),* $(,)?) => {
+            [$((stringify!($request), Box::new(move |a: &mut Peer, dst, src| a.forget(&$request(dst, src), &[])) as Box<_>)),*]
+        };
+    }
+    let flat = |dst, src| d2d(dst, src, size, 0);
+    let synchronous: [Copy<'_>; 5] = copies![flat, rows, slices, peer, |dst, src| MemcpyDtod(flat(dst, src))];
+    let asynchronous: [Copy<'_>; 5] = copies![
+        |dst, src| MemcpyAsync(flat(dst, src)),
+        |dst, src| Memcpy2DAsync(rows(dst, src)),
+        |dst, src| Memcpy3DAsync(slices(dst, src)),
+        |dst, src| MemcpyPeerAsync(peer(dst, src)),
+        |dst, src| MemcpyDtodAsync(flat(dst, src)),
+    ];
+    let all =
+        synchronous.iter().map(|copy| (copy, true)).chain(asynchronous.iter().map(|copy| (copy, false)));
+    for (number, ((name, copy), is_synchronous)) in all.enumerate() {
+        for (dst, src) in [(x[0], y[0]), (y[0], x[0]), (x[0], x[1]), (y[0], y[1])] {
+            let bytes = pattern(64, number as u64 + 1);
+            a.h2d(src, &bytes, 0);
+            a.call(&Memset { dst, value: 0, size, stream: free }).unwrap();
+            a.call(&DeviceSynchronize {}).unwrap();
+            let (reads, asked) = (script.calls("read"), script.calls("poll_ready"));
+            script.hold(0, 0);
+            a.forget(&Memset { dst, value: 0, size, stream: 0 }, &[]);
+            copy(&mut a, dst, src);
+            a.call(&MemGetInfo {}).expect("the session is not held up");
+            let read = a.send(&d2h(dst, size, free), &[], ReplyMode::Always).unwrap();
+            a.flush();
+            let comes_behind = is_synchronous && x.contains(&dst) != x.contains(&src);
+            if comes_behind {
+                until("the copy waits", || script.calls("poll_ready") > asked);
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                assert_eq!(script.calls("read"), reads, "{name}: what is later waits");
+                script.release(0, 0);
+            }
+            let found = a.reply::<Memcpy>(read).unwrap().1;
+            assert_eq!(found, if comes_behind { bytes } else { vec![0; 64] }, "{name}");
+            script.release(0, 0);
+        }
+    }
+}
+
 #[test]
 fn bytes_held_for_busy_streams_have_a_limit() {
     let (worker, script) = scripted(|config| config.session.staged_max_bytes = 1 << 20);

@@ -17,7 +17,7 @@ use super::workers::{Keys, list, over_tcp};
 use super::{SEVERAL, hipr_run, text};
 
 /// Number of programs, each at two optimization levels.
-const PROGRAMS: usize = 18;
+const PROGRAMS: usize = 19;
 /// Time after which a program that has lost a device hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -144,8 +144,8 @@ pub(crate) fn peer_async(
     peer_of(session, (dst, dst_device), (src, src_device), len, stream, Waits::No)
 }
 
-/// Copies between the memories of two devices. A copy between workers is over when a call returns that `waits`; one within a worker comes
-/// before all that the program does later in any case.
+/// Copies between the memories of two devices. If the call `waits`, a copy between workers is over when it returns; one within a worker comes
+/// before all that the worker is sent later, of whatever stream.
 fn peer_of(
     session: &Session,
     (dst, dst_device): (Ptr, i32),

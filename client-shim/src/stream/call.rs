@@ -492,11 +492,12 @@ impl Call {
             Command::Copy(copy) => {
                 copy.check_shape()?;
                 if self.is_blocking {
-                    // HIP API: copies within the device are not waited for.
-                    return streams.is_copy_on_device(port, copy, self.stream);
+                    // HIP API: copies within a device are not waited for.
+                    return streams.is_copy_within_a_device(port, copy, self.stream);
                 }
                 streams.may_come_later(port, copy, self.stream)
             }
+            Command::PeerCopy(_) => Ok(!self.is_blocking),
             Command::Fill(fill) => Ok(fill.is_aligned() && streams.may_fill_later(port, fill, self.stream)?),
             _ => Ok(true),
         }
@@ -586,7 +587,7 @@ impl Call {
                 streams.put(stream, if is_decided { Outcome::Decided } else { Outcome::Open });
             }
             Command::PeerCopy(copy) => {
-                port.copy_peer(copy)?;
+                port.copy_peer(copy, self.is_blocking)?;
                 streams.put(stream, Outcome::Open);
             }
             Command::Free(ptr) => {

@@ -62,6 +62,20 @@ impl Streams {
         Ok(copy.size.bytes().is_some_and(|bytes| bytes > 0) && is_device(copy.dst)? && is_device(copy.src)?)
     }
 
+    /// Returns whether a copy is from device memory to memory of the same device.
+    ///
+    /// # Errors
+    /// Those of [`is_copy_on_device`](Self::is_copy_on_device).
+    pub(super) fn is_copy_within_a_device(
+        &self,
+        port: &dyn Port,
+        copy: &MemoryCopy,
+        stream: u64,
+    ) -> HipResult<bool> {
+        let device = |end: MemoryBox| port.allocation(end.at).map(|allocation| allocation.device);
+        Ok(self.is_copy_on_device(port, copy, stream)? && device(copy.dst) == device(copy.src))
+    }
+
     /// Returns the memory that a fill writes to; None if there is nothing to fill.
     ///
     /// # Errors

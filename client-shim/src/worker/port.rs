@@ -214,11 +214,11 @@ pub trait Port: HostMemory + WrittenPages {
     /// # Errors
     /// A lost connection.
     fn copy(&self, transfer: &Transfer, inline: &[u8]) -> HipResult<()>;
-    /// Copies between devices.
+    /// Copies between devices. If it `is_blocking`, the copy comes before all that the worker is sent later.
     ///
     /// # Errors
     /// A lost connection.
-    fn copy_peer(&self, copy: &MemcpyPeer) -> HipResult<()>;
+    fn copy_peer(&self, copy: &MemcpyPeer, is_blocking: bool) -> HipResult<()>;
     /// Copies from memory of one worker to memory of another, from worker to worker, behind the work that two streams have: one on the device of the
     /// destination, one on that of the source. Waits until the bytes are there. Returns false if these workers cannot do so; then nothing was
     /// copied, or some of it.

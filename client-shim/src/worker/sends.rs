@@ -467,9 +467,12 @@ impl Port for Worker {
         request!(transfer, |request| Ok(self.links().tell_with(request, extra)?))
     }
 
-    fn copy_peer(&self, copy: &op::MemcpyPeer) -> HipResult<()> {
+    fn copy_peer(&self, copy: &op::MemcpyPeer, is_blocking: bool) -> HipResult<()> {
         let (dst_device, src_device) = (self.there(copy.dst_device), self.there(copy.src_device));
         let request = |stream| op::MemcpyPeer { stream, dst_device, src_device, ..*copy };
+        if is_blocking {
+            return self.put_on(copy.stream, request);
+        }
         self.put_on(copy.stream, |stream| op::MemcpyPeerAsync(request(stream)))
     }
 

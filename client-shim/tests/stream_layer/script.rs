@@ -222,7 +222,7 @@ impl Port for Script {
         self.note(format!("copy {} bytes on {:#x}", inline.len(), transfer.stream))
     }
 
-    fn copy_peer(&self, _: &MemcpyPeer) -> HipResult<()> {
+    fn copy_peer(&self, _: &MemcpyPeer, _: bool) -> HipResult<()> {
         self.note("copy between devices".to_owned())
     }
 

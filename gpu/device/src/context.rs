@@ -376,9 +376,10 @@ pub trait Context: Send {
     }
 
     /// Lets all work that is enqueued or asked for from now on, on whatever stream, come behind what `stream` has now. Called after
-    /// [`enqueue_write`](Self::enqueue_write) of a synchronous copy (HIP API: hipMemcpy).
+    /// [`enqueue_write`](Self::enqueue_write) of a synchronous copy, and before [`poll_written`](Self::poll_written) after one between
+    /// devices (HIP API: hipMemcpy). The default does nothing, for a device whose `poll_written` becomes ready when the copy is over.
     fn order_all_behind(&mut self, _stream: u64) -> HipResult<()> {
-        Err(HipError::NOT_SUPPORTED)
+        Ok(())
     }
 
     /// Writes `bytes` at packed offset `offset` of `dst` immediately. Called after [`poll_ready`](Self::poll_ready) was
@@ -400,8 +401,9 @@ pub trait Context: Send {
         Poll::Ready(self.write(dst, offset, bytes).map(|()| bytes.len()))
     }
 
-    /// Becomes ready when what [`poll_write`](Self::poll_write) took for the stream has arrived, which ends a synchronous
-    /// copy. The default is always ready, for a device that writes immediately.
+    /// Becomes ready when what [`poll_write`](Self::poll_write) took for the stream has arrived, and a copy between devices on it is over,
+    /// which ends a synchronous copy. The default is always ready, for a device that writes immediately and orders all work behind copies
+    /// between devices ([`order_all_behind`](Self::order_all_behind)).
     fn poll_written(&mut self, _stream: u64) -> Poll<HipResult<()>> {
         Poll::Ready(Ok(()))
     }

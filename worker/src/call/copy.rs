@@ -68,12 +68,13 @@ pub(super) fn peer(call: &mut Call<'_>, r: MemcpyPeer) -> HipResult<Continuation
     flat(call, Memcpy { dst, src, size, kind: kind::DEVICE_TO_DEVICE, stream })
 }
 
-/// Turns a copy into an asynchronous one: later requests do not wait for its bytes to arrive.
+/// Turns a copy into an asynchronous one: later requests do not wait for it.
 pub(super) fn unawaited(step: HipResult<Continuation>) -> HipResult<Continuation> {
     step.map(|step| match step {
         Continuation::Write { dst, stream, what, .. } => {
             Continuation::Write { dst, stream, waits: false, what }
         }
+        Continuation::Copied(_) => Continuation::Reply,
         step => step,
     })
 }
@@ -107,10 +108,14 @@ fn copy(
             if call.is_captured(stream)? {
                 return call.record(stream, NodeWork::Copy { dst, src });
             }
-            if dst.len_bytes() != Some(0) {
-                call.context()?.copy(dst, src, stream)?;
+            if dst.len_bytes() == Some(0) {
+                return call.done();
             }
-            call.done()
+            call.context()?.copy(dst, src, stream)?;
+            let device =
+                |region: Region| call.owned.allocation_at(region.ptr).map(|allocation| allocation.device);
+            // HIP API: hipMemcpy does not wait for a copy within a device.
+            if device(dst)? == device(src)? { call.done() } else { Ok(Continuation::Copied(stream)) }
         }
         _ => Err(HipError::INVALID_MEMCPY_DIRECTION),
     }

@@ -133,10 +133,6 @@ impl Context for NullContext {
         Ok(())
     }
 
-    fn order_all_behind(&mut self, _stream: u64) -> HipResult<()> {
-        Ok(())
-    }
-
     fn poll_ready(&mut self, _stream: u64) -> Poll<()> {
         Poll::Ready(())
     }

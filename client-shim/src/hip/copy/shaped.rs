@@ -110,11 +110,16 @@ fn by_params_3d(session: &Session, p: hipMemcpy3DParms, stream: Stream, waits: W
 
 /// `hipMemcpy3DPeer` (HIP 7).
 pub(crate) fn memcpy_3d_peer(session: &Session, params: Ptr) -> HipResult<()> {
-    memcpy_3d_peer_async(session, params, Stream::NULL)
+    by_peer_params_3d(session, params, Stream::NULL, Waits::Yes)
 }
 
-/// `hipMemcpy3DPeerAsync` (HIP 7): between devices the worker finds the way by the addresses.
+/// `hipMemcpy3DPeerAsync` (HIP 7).
 pub(crate) fn memcpy_3d_peer_async(session: &Session, params: Ptr, stream: Stream) -> HipResult<()> {
+    by_peer_params_3d(session, params, stream, Waits::No)
+}
+
+/// Copies between devices: the worker finds the way by the addresses.
+fn by_peer_params_3d(session: &Session, params: Ptr, stream: Stream, waits: Waits) -> HipResult<()> {
     let p = In::<hipMemcpy3DPeerParms>::at_address(params).check()?;
     session.worker().check_device(p.dstDevice)?;
     session.worker().check_device(p.srcDevice)?;
@@ -128,7 +133,7 @@ pub(crate) fn memcpy_3d_peer_async(session: &Session, params: Ptr, stream: Strea
         extent: p.extent,
         kind: hipMemcpyDeviceToDevice,
     };
-    by_params_3d(session, params, stream, Waits::No)
+    by_params_3d(session, params, stream, waits)
 }
 
 /// `hipDrvMemcpy3D`.

@@ -261,7 +261,7 @@ impl Port for Machine {
         Ok(())
     }
 
-    fn copy_peer(&self, _copy: &MemcpyPeer) -> HipResult<()> {
+    fn copy_peer(&self, _copy: &MemcpyPeer, _is_blocking: bool) -> HipResult<()> {
         Err(HipError::NOT_SUPPORTED)
     }
 
