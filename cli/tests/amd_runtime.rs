@@ -12,7 +12,7 @@ use hipr_tests::toolchain::{folder, toolchain};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
@@ -130,6 +130,16 @@ fn text(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
 }
 
+/// Returns whether a program that has said its verdict only crashed when it ended, as it may with 7.2.4: at the end of a process that releases its
+/// queues while its handler of completed commands, on another thread, still releases the same commands. On a busy machine one of about 80
+/// programs for two devices ends with a corrupted heap.
+fn only_crashed_at_its_end(release: Release, way: Way, status: ExitStatus) -> bool {
+    (release, way) == (Release::Hip7, Way::Direct)
+        && status
+            .code()
+            .is_some_and(|code| [libc::SIGABRT, libc::SIGSEGV].map(|signal| 128 + signal).contains(&code))
+}
+
 /// Runs every program, two at a time, and compares which fail with the table.
 fn run_all(release: Release, way: Way, programs: &[PathBuf], run: impl Fn(&Path) -> Output + Sync) {
     let next = AtomicUsize::new(0);
@@ -139,7 +149,8 @@ fn run_all(release: Release, way: Way, programs: &[PathBuf], run: impl Fn(&Path)
             while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let name = program.file_name().unwrap_or_default().to_string_lossy();
                 let output = run(program);
-                let passed = output.status.success()
+                let passed = (output.status.success()
+                    || only_crashed_at_its_end(release, way, output.status))
                     && output.stdout.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"PASS "));
                 match (passed, is_listed(release, way, program)) {
                     (true, false) | (false, true) => {}

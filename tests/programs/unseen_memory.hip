@@ -60,6 +60,8 @@ static void one(Memory memory, Work work, hipStream_t stream, const char* name, 
     DeviceArray<unsigned char> copied(kBytes), of_other(kBytes);
     copied.fill_bytes(0);
     of_other.fill_bytes(0);
+    // Sets return before they are done, and the streams may wait for none.
+    HIP_CHECK(hipDeviceSynchronize());
     hipStream_t other = nullptr;
     hipEvent_t before = nullptr, behind = nullptr;
     HIP_CHECK(hipStreamCreateWithFlags(&other, hipStreamNonBlocking));

@@ -149,7 +149,10 @@ static void behind_work() {
 // Memory counts from its creation to its last mapping; addresses do not. Others may use the device too: one quiet moment is enough.
 static void accounting() {
     bool is_right = false;
-    for (int attempt = 0; attempt < 50 && !is_right; attempt++) {
+    check::Rng rng(getpid());
+    for (int attempt = 0; attempt < 200 && !is_right; attempt++) {
+        // Others that do the same have their pauses at other times.
+        if (attempt > 0) usleep(rng.below(10000));
         size_t free_before = 0, free_now = 0, total = 0;
         HIP_CHECK(hipMemGetInfo(&free_before, &total));
         const auto has_taken = [&](size_t bytes) {

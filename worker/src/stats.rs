@@ -9,18 +9,20 @@ use hipr_proto::{HipError, OPS, Opcode};
 use crate::cache::{CacheStats, Counters};
 use hipr_device::Load;
 
-/// Counts requests by operation, and answered requests.
+/// Counts requests by operation, answered requests, and what requests have other workers asked for.
 #[derive(Debug)]
 pub(crate) struct Requests {
     by_op: Vec<AtomicU64>,
     unknown: AtomicU64,
     answered: AtomicU64,
+    peer_bytes: AtomicU64,
 }
 
 impl Default for Requests {
     fn default() -> Self {
         let by_op = OPS.iter().map(|_| AtomicU64::new(0)).collect();
-        Self { by_op, unknown: AtomicU64::new(0), answered: AtomicU64::new(0) }
+        let (unknown, answered, peer_bytes) = Default::default();
+        Self { by_op, unknown, answered, peer_bytes }
     }
 }
 
@@ -32,6 +34,11 @@ impl Requests {
     fn count(&self, op: Opcode, begun: u64, answered: u64) {
         self.row(op).unwrap_or(&self.unknown).fetch_add(begun, Relaxed);
         self.answered.fetch_add(answered, Relaxed);
+    }
+
+    /// Counts bytes that came from another worker and that the device has taken.
+    pub(crate) fn count_peer_bytes(&self, len_bytes: usize) {
+        self.peer_bytes.fetch_add(len_bytes as u64, Relaxed);
     }
 }
 
@@ -266,6 +273,11 @@ impl Stats {
     /// Returns the number of requests with unknown operations.
     pub fn unknown_requests(&self) -> u64 {
         self.requests.unknown.load(Relaxed)
+    }
+
+    /// Returns the number of bytes that came from other workers, for copies between devices of both.
+    pub fn peer_bytes(&self) -> u64 {
+        self.requests.peer_bytes.load(Relaxed)
     }
 
     /// Returns the number of requests that asked for a reply: those that a client may have waited for.

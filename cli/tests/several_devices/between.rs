@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hipr_client::{CallError, Capability, Connection};
 use hipr_proto::{Features, HipError, HipResult, op};
+use hipr_tests::metrics::{ask, metrics_of, value};
 use hipr_tests::{Cuts, Link, Proxy, WireClient, WorkerProcess, eventually};
 use hipr_tls::{ClientIdentity, Fingerprint, SecretKey};
 
@@ -35,6 +36,12 @@ fn run(what: &str, workers: &str, change: impl Fn(&mut Command), check: impl Fn(
     }
 }
 
+/// Returns how many bytes a worker has from others, as its metrics say.
+fn peer_bytes(worker: &WorkerProcess) -> f64 {
+    let text = ask(metrics_of(worker), "/metrics").1;
+    value(&text, "hipr_peer_bytes_total").expect("it is counted")
+}
+
 fn pair(first: &WorkerProcess, second: &WorkerProcess) -> String {
     format!("{},{}", first.listens_at(), second.listens_at())
 }
@@ -45,8 +52,12 @@ fn bytes_go_from_worker_to_worker_and_none_through_the_program() {
         move |bytes| assert!(bytes < REQUESTS_MAX_BYTES, "{what}: {bytes} bytes went through the program")
     };
     for io in ["mio", "auto"] {
-        let workers = [0, 1].map(|_| over_tcp(&["--io", io]));
+        let workers = [0, 1].map(|_| over_tcp(&["--io", io, "--metrics", "0"]));
         run("tcp", &pair(&workers[0], &workers[1]), |_| (), few("tcp"));
+        // The large copy of both programs is one to the second worker.
+        if compiled("direct_copies").is_some() {
+            assert!(peer_bytes(&workers[1]) >= ((2 * MIB) << 20) as f64, "{io}");
+        }
     }
     let threads = [0, 1].map(|_| over_tcp(&["--dispatch", "thread", "--peers", "127.0.0.*"]));
     run("threads", &pair(&threads[0], &threads[1]), |_| (), few("threads"));
@@ -67,7 +78,7 @@ fn bytes_go_from_worker_to_worker_and_none_through_the_program() {
 fn bytes_go_through_the_program_where_workers_do_not_reach_each_other() {
     let sockets = tempfile::tempdir().expect("a folder");
     let socket = format!("unix:{}", sockets.path().join("a").display());
-    let open = over_tcp(&[]);
+    let open = over_tcp(&["--metrics", "0"]);
     let through = |what: &str, workers: &str| {
         run(
             what,
@@ -86,6 +97,7 @@ fn bytes_go_through_the_program_where_workers_do_not_reach_each_other() {
         through(what, &pair(&open, &other));
         through(what, &pair(&other, &open));
     }
+    assert!(peer_bytes(&open).abs() < 1.0, "it has asked no worker");
     // The large copy is one to the second worker.
     through("a worker that may reach others", &pair(&open, &over_tcp(&["--peers", "gpu*.example,10.*"])));
     // It is said once for each direction, not for each copy.

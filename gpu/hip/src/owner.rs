@@ -39,7 +39,7 @@ use clear::Clearing;
 use mapping::{Physical, Range};
 use pinned::Pinned;
 use resource::{Memory, Module};
-use stream::Retired;
+use stream::{Event, Retired};
 
 thread_local! {
     /// The library and the device that this thread made current last, because the current device belongs to the thread.
@@ -59,10 +59,12 @@ pub(crate) struct Owner {
     physical: BTreeMap<u64, Physical>,
     /// Device of each stream.
     streams: BTreeMap<u64, i32>,
+    /// Number of each stream that was created and is not destroyed, and the last number.
+    created: BTreeMap<u64, u64>,
+    last_created: u64,
     /// For each device, the stream that serves as its per-thread stream.
     per_thread: BTreeMap<i32, u64>,
-    /// Device of each event.
-    events: BTreeMap<u64, i32>,
+    events: BTreeMap<u64, Event>,
     modules: BTreeMap<u64, Module>,
     /// Module of each function.
     functions: BTreeMap<u64, u64>,
@@ -90,6 +92,8 @@ impl Owner {
             ranges: BTreeMap::new(),
             physical: BTreeMap::new(),
             streams: BTreeMap::new(),
+            created: BTreeMap::new(),
+            last_created: 0,
             per_thread: BTreeMap::new(),
             events: BTreeMap::new(),
             modules: BTreeMap::new(),
@@ -170,7 +174,7 @@ impl Owner {
             Self::note(self.destroy_stream(stream, device));
         }
         self.release_clearing();
-        for (event, device) in std::mem::take(&mut self.events) {
+        for (event, Event { device, .. }) in std::mem::take(&mut self.events) {
             Self::note(self.destroy_event(event, device));
         }
         self.functions.clear();

@@ -30,6 +30,10 @@ const READ_WRITE: u32 = 3;
 /// `HSA_AMD_VMEM_ADDRESS_NO_REGISTER`: what is reserved is [`Content::HostMemory`].
 const NO_REGISTER: u64 = 1;
 
+/// The number of the first handle, which is no address of the process. AMD's runtime keeps handles and addresses in one table of ranges, so that
+/// the number of a handle and as many behind it as its memory has bytes are no other handle's.
+const FIRST_HANDLE: u64 = 1 << 56;
+
 /// What is at reserved addresses where no handle is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
@@ -98,7 +102,8 @@ pub(crate) struct Vmem(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    last_handle: u64,
+    /// The bytes of all handles that there were.
+    handles_bytes: u64,
     handles: BTreeMap<VmemHandle, Handle>,
     /// What is reserved, by first address.
     reserved: BTreeMap<u64, Reservation>,
@@ -146,8 +151,8 @@ impl State {
     }
 
     fn add(&mut self, handle: Handle) -> VmemHandle {
-        self.last_handle += 1;
-        let number = VmemHandle(self.last_handle);
+        let number = VmemHandle(FIRST_HANDLE + self.handles_bytes);
+        self.handles_bytes += handle.segment.len_bytes();
         self.handles.insert(number, handle);
         number
     }

@@ -2,7 +2,8 @@
 //!
 //! It exports every function of [`hip_sys::Hip`]'s table and hands each call on to a real runtime, the library that
 //! [`LIBRARY`] names. When a plan is there, it counts the calls of each function from then on, and one of them fails: nothing
-//! is done, and the plan's error is returned and is the calling thread's last error, as HIP has it.
+//! is done, and the plan's error is returned and is the calling thread's last error, as HIP has it. Where AMD's runtime would look at a stream
+//! that is destroyed, because an event was recorded on it, the call is refused.
 //!
 //! The environment is read at the first call, the plan whenever it is not there yet:
 //!
@@ -18,12 +19,13 @@ mod break_out;
 mod plan;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::{OsString, c_char, c_int, c_uint, c_void};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{env, process, thread};
 
 use hip_sys::*;
@@ -105,6 +107,9 @@ impl Runtime {
         }
     }
 }
+
+/// `hipErrorCapturedEvent`.
+const STALE: hipError_t = 907;
 
 /// Ends the process, so that a test notices that this library does not work.
 fn stop(why: &str) -> ! {
@@ -205,6 +210,50 @@ macro_rules! soil {
     ($($other:tt)*) => {};
 }
 
+/// The stream on which each event was recorded last; `None` once that is destroyed.
+static RECORDED: Mutex<BTreeMap<usize, Option<usize>>> = Mutex::new(BTreeMap::new());
+
+fn recorded() -> MutexGuard<'static, BTreeMap<usize, Option<usize>>> {
+    RECORDED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns whether the stream of an event is destroyed. AMD's library looks at it all the same, and may answer that the stream captures.
+fn is_stale(event: hipEvent_t) -> bool {
+    recorded().get(&event.addr()) == Some(&None)
+}
+
+/// Refuses what asks for an event whose stream is destroyed.
+macro_rules! refuse {
+    (hipEventQuery $event:ident) => { refuse!(@ $event) };
+    (hipEventSynchronize $event:ident) => { refuse!(@ $event) };
+    (hipStreamWaitEvent $stream:ident, $event:ident, $flags:ident) => { refuse!(@ $event) };
+    (@ $event:ident) => {
+        if is_stale($event) {
+            LAST.set(STALE);
+            return STALE;
+        }
+    };
+    ($($other:tt)*) => {};
+}
+
+/// Notes which event is recorded on which stream, and which streams are destroyed.
+macro_rules! note {
+    (hipEventRecord $event:ident, $stream:ident) => {
+        recorded().insert($event.addr(), Some($stream.addr()))
+    };
+    (hipExtModuleLaunchKernel $f:ident, $x:ident, $y:ident, $z:ident, $bx:ident, $by:ident, $bz:ident, $shared:ident, $stream:ident,
+     $params:ident, $extra:ident, $start:ident, $stop:ident, $flags:ident) => {
+        recorded().extend([$start, $stop].map(|event| (event.addr(), Some($stream.addr()))))
+    };
+    (hipEventDestroy $event:ident) => {
+        recorded().remove(&$event.addr())
+    };
+    (hipStreamDestroy $stream:ident) => {
+        recorded().values_mut().filter(|on| **on == Some($stream.addr())).for_each(|on| *on = None)
+    };
+    ($($other:tt)*) => {};
+}
+
 macro_rules! exports {
     ($($need:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty $(as $alias:literal)?;)+) => {
         /// A number for each function.
@@ -220,10 +269,12 @@ macro_rules! exports {
             #[allow(non_snake_case, clippy::too_many_arguments, reason = "the C function's")]
             unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
                 call(Index::$name as usize, stringify!($name), |real| {
+                    refuse!($name $($arg),*);
                     // SAFETY: the caller's arguments, as they are.
                     let returned = unsafe { real.$name($($arg),*) };
                     if returned.is_success() {
                         soil!($name real $($arg),*);
+                        note!($name $($arg),*);
                     }
                     returned
                 })

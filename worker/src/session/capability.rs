@@ -187,7 +187,10 @@ impl Session {
             Poll::Pending => Poll::Pending,
         };
         match written {
-            Poll::Ready(Ok(len_bytes)) => from.take(len_bytes),
+            Poll::Ready(Ok(len_bytes)) => {
+                from.take(len_bytes);
+                env.requests.count_peer_bytes(len_bytes);
+            }
             Poll::Ready(Err(error)) => {
                 self.complete(write.ticket, Outcome::error(error));
                 return Poll::Ready(());

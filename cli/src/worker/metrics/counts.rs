@@ -18,6 +18,8 @@ pub(in crate::worker) struct Counts {
     requests: Vec<u64>,
     /// Requests that were answered.
     pub(super) answered_requests: u64,
+    /// Bytes that came from other workers.
+    pub(super) peer_bytes: u64,
     /// Requests that failed, by the row of the error; the last is for errors without a name.
     errors: Vec<u64>,
     /// The event loop's.
@@ -36,11 +38,12 @@ pub(in crate::worker) struct Counts {
 impl Default for Counts {
     fn default() -> Self {
         let (requests, errors) = (vec![0; OPS.len() + 1], vec![0; HipError::all().len() + 1]);
-        let (answered_requests, io, cache, device_ns) = Default::default();
+        let (answered_requests, peer_bytes, io, cache, device_ns) = Default::default();
         let (memory_bytes, queued_commands, busy_streams) = Default::default();
         Self {
             requests,
             answered_requests,
+            peer_bytes,
             errors,
             io,
             cache,
@@ -63,6 +66,7 @@ impl Counts {
         Self {
             requests: requests.chain([stats.unknown_requests()]).collect(),
             answered_requests: stats.answered_requests(),
+            peer_bytes: stats.peer_bytes(),
             errors: stats.failures().map(|(_, count)| count).collect(),
             io: stats.io(),
             cache: stats.cache(),
@@ -78,6 +82,7 @@ impl Counts {
         let Self {
             requests,
             answered_requests,
+            peer_bytes,
             errors,
             io,
             cache,
@@ -86,7 +91,7 @@ impl Counts {
             queued_commands,
             busy_streams,
         } = self;
-        let others = [answered_requests, device_ns, memory_bytes, queued_commands, busy_streams];
+        let others = [answered_requests, peer_bytes, device_ns, memory_bytes, queued_commands, busy_streams];
         requests.iter_mut().chain(errors).chain(others).chain(io.values_mut()).chain(cache.values_mut())
     }
 

@@ -79,6 +79,8 @@ metrics! {
         |now| one(now.counts.io.received_bytes);
     COUNTER "hipr_sent_bytes_total" "Bytes that were sent to clients, on the wire.":
         |now| one(now.counts.io.sent_bytes);
+    COUNTER "hipr_peer_bytes_total" "Bytes that came from other workers, for copies between devices of both.":
+        |now| one(now.counts.peer_bytes);
     COUNTER "hipr_protocol_errors_total" "Connections that were closed because the client broke the protocol.":
         |now| one(now.counts.io.protocol_errors);
     COUNTER "hipr_timeouts_total" "Connections that were closed because nothing came in time.":

@@ -82,7 +82,7 @@ impl Owner {
         // SAFETY: the place outlives the call; a handle may be any bytes.
         self.check(unsafe { self.hip.hipIpcOpenEventHandle(&mut event, handle) })?;
         let event = number(event);
-        self.events.insert(event, self.device);
+        self.add_event(event);
         Ok(event)
     }
 }

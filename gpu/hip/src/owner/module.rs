@@ -225,10 +225,10 @@ impl Owner {
             && !launch.cooperative
             && self.hip.hipExtModuleLaunchKernel.is_some()
         {
-            let (start, stop) = (start.map_or(null_mut(), ptr), stop.map_or(null_mut(), ptr));
+            let (from, to) = (start.map_or(null_mut(), ptr), stop.map_or(null_mut(), ptr));
             // SAFETY: function, stream and events exist; the arguments outlive the call, which copies them, and have the
             // sizes of the kernel's parameters.
-            return self.check(unsafe {
+            self.check(unsafe {
                 self.hip.hipExtModuleLaunchKernel(
                     function,
                     x,
@@ -241,11 +241,13 @@ impl Owner {
                     queue,
                     params,
                     extra,
-                    start,
-                    stop,
+                    from,
+                    to,
                     0,
                 )
-            });
+            })?;
+            [start, stop].into_iter().flatten().for_each(|event| self.recorded(event, stream));
+            return Ok(());
         }
         if let Some(start) = start {
             self.event_record(start, launch.stream)?;

@@ -13,11 +13,27 @@ const NULL_MAX: u64 = 1;
 /// The handle of the per-thread stream.
 const PER_THREAD: u64 = 2;
 
+/// A stream that the owner has created. The library gives handles again, so that it has a number as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Created {
+    handle: u64,
+    number: u64,
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event {
+    pub(super) device: i32,
+    /// The stream on which it was recorded last, if the owner may destroy that before the event.
+    on: Option<Created>,
+}
+
 /// A point in a stream. [`Owner::finish`] or [`Owner::discard`] releases it.
 #[derive(Debug)]
 pub(crate) struct Marker {
     pub(super) event: u64,
     pub(super) device: i32,
+    on: Option<Created>,
 }
 
 /// Something that is released when the work before its markers is done.
@@ -84,6 +100,8 @@ impl Owner {
     /// Those of HIP.
     pub(crate) fn stream_create(&mut self, flags: u32, priority: i32) -> HipResult<u64> {
         let stream = self.create_stream(flags, priority)?;
+        self.last_created += 1;
+        self.created.insert(stream, self.last_created);
         self.streams.insert(stream, self.device);
         Ok(stream)
     }
@@ -99,10 +117,22 @@ impl Owner {
         self.retire(vec![marker], Resource::Stream(stream, device))
     }
 
-    pub(super) fn destroy_stream(&self, stream: u64, device: i32) -> HipResult<()> {
+    pub(super) fn destroy_stream(&mut self, stream: u64, device: i32) -> HipResult<()> {
         self.enter_device(device)?;
         // SAFETY: made by this owner and destroyed once.
-        self.check(unsafe { self.hip.hipStreamDestroy(ptr(stream)) })
+        self.check(unsafe { self.hip.hipStreamDestroy(ptr(stream)) })?;
+        self.created.remove(&stream);
+        Ok(())
+    }
+
+    fn created(&self, handle: u64) -> Option<Created> {
+        self.created.get(&handle).map(|&number| Created { handle, number })
+    }
+
+    /// Returns whether an event was recorded on a stream that is destroyed. It has happened then: a stream is destroyed when its work is done.
+    /// The library must not be asked for it: it looks at the stream, and 6.4.3 returns `hipErrorCapturedEvent` if other bytes are there.
+    fn is_gone(&self, on: Option<Created>) -> bool {
+        on.is_some() && on != on.and_then(|on| self.created(on.handle))
     }
 
     /// HIP API: hipStreamGetFlags.
@@ -161,8 +191,11 @@ impl Owner {
     /// # Errors
     /// `INVALID_HANDLE`; those of HIP.
     pub(crate) fn stream_wait_event(&mut self, stream: u64, event: u64, flags: u32) -> HipResult<()> {
-        self.check_event(event)?;
+        let Event { on, .. } = self.event(event)?;
         let stream = self.enter_stream(stream)?;
+        if self.is_gone(on) {
+            return Ok(());
+        }
         // SAFETY: stream and event exist.
         self.check(unsafe { self.hip.hipStreamWaitEvent(ptr(stream), ptr(event), flags) })
     }
@@ -183,13 +216,30 @@ impl Owner {
     pub(crate) fn event_create(&mut self, flags: u32) -> HipResult<u64> {
         self.enter()?;
         let event = self.create_event(flags)?;
-        self.events.insert(event, self.device);
+        self.add_event(event);
         Ok(event)
+    }
+
+    /// Adds an event of the current device that was not recorded on a stream of the owner.
+    pub(super) fn add_event(&mut self, event: u64) {
+        self.events.insert(event, Event { device: self.device, on: None });
+    }
+
+    fn event(&self, event: u64) -> HipResult<Event> {
+        self.events.get(&event).copied().ok_or(HipError::INVALID_HANDLE)
     }
 
     /// Returns the device of an event.
     pub(super) fn check_event(&self, event: u64) -> HipResult<i32> {
-        self.events.get(&event).copied().ok_or(HipError::INVALID_HANDLE)
+        self.event(event).map(|event| event.device)
+    }
+
+    /// Handles that an event was recorded on a stream with this C handle.
+    pub(super) fn recorded(&mut self, event: u64, stream: u64) {
+        let on = self.created(stream);
+        if let Some(event) = self.events.get_mut(&event) {
+            event.on = on;
+        }
     }
 
     /// HIP API: hipEventDestroy.
@@ -197,7 +247,7 @@ impl Owner {
     /// # Errors
     /// `INVALID_HANDLE`; those of HIP.
     pub(crate) fn event_destroy(&mut self, event: u64) -> HipResult<()> {
-        let device = self.events.remove(&event).ok_or(HipError::INVALID_HANDLE)?;
+        let Event { device, .. } = self.events.remove(&event).ok_or(HipError::INVALID_HANDLE)?;
         self.destroy_event(event, device)
     }
 
@@ -215,7 +265,9 @@ impl Owner {
         self.check_event(event)?;
         let stream = self.enter_stream(stream)?;
         // SAFETY: stream and event exist.
-        self.check(unsafe { self.hip.hipEventRecord(ptr(event), ptr(stream)) })
+        self.check(unsafe { self.hip.hipEventRecord(ptr(event), ptr(stream)) })?;
+        self.recorded(event, stream);
+        Ok(())
     }
 
     /// HIP API: hipEventQuery.
@@ -223,8 +275,8 @@ impl Owner {
     /// # Errors
     /// `NOT_READY`, `INVALID_HANDLE`; those of HIP.
     pub(crate) fn event_query(&self, event: u64) -> HipResult<()> {
-        let device = self.check_event(event)?;
-        self.query_event(event, device)
+        let Event { device, on } = self.event(event)?;
+        if self.is_gone(on) { Ok(()) } else { self.query_event(event, device) }
     }
 
     /// Returns the error of the work before a complete event; waits for one that is not complete (HIP API:
@@ -233,8 +285,8 @@ impl Owner {
     /// # Errors
     /// `INVALID_HANDLE`; those of HIP.
     pub(crate) fn event_synchronize(&self, event: u64) -> HipResult<()> {
-        let device = self.check_event(event)?;
-        self.synchronize_event(event, device)
+        let Event { device, on } = self.event(event)?;
+        if self.is_gone(on) { Ok(()) } else { self.synchronize_event(event, device) }
     }
 
     fn query_event(&self, event: u64, device: i32) -> HipResult<()> {
@@ -276,10 +328,11 @@ impl Owner {
 
     fn mark_handle(&mut self, stream: u64, device: i32) -> HipResult<Marker> {
         self.enter_device(device)?;
-        let marker = match self.spare.iter().position(|spare| spare.device == device) {
+        let mut marker = match self.spare.iter().position(|spare| spare.device == device) {
             Some(at) => self.spare.swap_remove(at),
-            None => Marker { event: self.create_event(hipEventDisableTiming)?, device },
+            None => Marker { event: self.create_event(hipEventDisableTiming)?, device, on: None },
         };
+        marker.on = self.created(stream);
         // SAFETY: stream and event exist.
         match self.check(unsafe { self.hip.hipEventRecord(ptr(marker.event), ptr(stream)) }) {
             Ok(()) => Ok(marker),
@@ -333,6 +386,9 @@ impl Owner {
     /// # Errors
     /// Those of HIP.
     pub(crate) fn is_reached(&self, marker: &Marker) -> HipResult<bool> {
+        if self.is_gone(marker.on) {
+            return Ok(true);
+        }
         let result = self.query_event(marker.event, marker.device);
         if result == Err(HipError::NOT_READY) { Ok(false) } else { result.map(|()| true) }
     }
@@ -342,7 +398,8 @@ impl Owner {
     /// # Errors
     /// What surfaced in the work; those of HIP.
     pub(crate) fn finish(&mut self, marker: Marker) -> HipResult<()> {
-        let result = self.synchronize_event(marker.event, marker.device);
+        let is_gone = self.is_gone(marker.on);
+        let result = if is_gone { Ok(()) } else { self.synchronize_event(marker.event, marker.device) };
         self.discard(marker);
         result
     }
