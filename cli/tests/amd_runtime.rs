@@ -71,10 +71,12 @@ enum Way {
 const FAILING: &[(Release, Way, &str, &str)] = &[
     (Release::Hip6, Way::Worker, "managed_list", MANAGED),
     (Release::Hip7, Way::Worker, "managed_list", MANAGED),
+    (Release::Hip7, Way::Direct, "libraries.O0", LIBRARIES),
     (Release::Hip7, Way::Direct, "pools_of_each", POOLS),
     (Release::Hip7, Way::Worker, "pools_of_each", POOLS),
 ];
 const MANAGED: &str = "a managed variable of static code is one for each device, as AMD's runtime gives no access to a module's pointer";
+const LIBRARIES: &str = "7.2.4 takes each function of a library's code for a kernel, and ends the process at one that is none";
 const POOLS: &str = "7.2.4 refuses copies between devices of a pool's memory";
 
 /// What programs are told, because AMD's runtime ends a process, or its use of the device, where hipr's device goes on: docs/differences.md.
