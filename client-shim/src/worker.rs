@@ -119,11 +119,12 @@ impl Worker {
         }
         let connections = connect_all(&addresses, observer.as_ref())?;
         let visible = Visible::from_env(&connections)?;
+        let memory = Memory::new(connections.len() > 1);
         Ok(Self {
             links: Links::new(connections, visible),
             device_count: OnceLock::new(),
             properties: OnceLock::new(),
-            memory: Mutex::default(),
+            memory: Mutex::new(memory),
             streams: Mutex::default(),
             pools: Mutex::default(),
             peers: Mutex::default(),

@@ -30,19 +30,36 @@ fn run_linked(release: Release) {
 }
 
 fn run_over_a_worker(release: Release, isolation: &str) {
+    run_over(release, isolation, Way::Worker, 1);
+}
+
+/// Runs the programs with two devices in all, of so many workers.
+fn run_over(release: Release, isolation: &str, way: Way, worker_count: usize) {
     let Some(system) = System::new() else { return };
     let library = release.library();
     let options = ["--device", "hip", "--hsa", "emulated", "--hip-library", &library, "--isolate", isolation];
-    let mut command = system.hipr(release);
-    command.env("HIPR_SIM_DEVICES", "2");
-    let mut worker = WorkerProcess::start_command(command, &options);
-    let address = worker.address().to_string();
-    run_all(release, Way::Worker, &pairs(release), |program| {
+    let start = |_| {
+        let mut command = system.hipr(release);
+        command.env("HIPR_SIM_DEVICES", (2 / worker_count).to_string());
+        WorkerProcess::start_command(command, &options)
+    };
+    let mut workers: Vec<_> = (0..worker_count).map(start).collect();
+    let addresses: Vec<_> = workers.iter().map(|worker| worker.address().to_string()).collect();
+    let addresses = addresses.join(",");
+    run_all(release, way, &pairs(release), |program| {
         let mut command = Command::new("timeout");
-        command.args(["--kill-after=5", GUARD_S, HIPR, "run", "--worker", &address, "--"]).arg(program);
+        command.args(["--kill-after=5", GUARD_S, HIPR, "run", "--worker", &addresses, "--"]).arg(program);
         command.output().expect("timeout runs")
     });
-    assert!(worker.lives(), "{}", worker.log());
+    for worker in &mut workers {
+        assert!(worker.lives(), "{}", worker.log());
+    }
+}
+
+/// Both runtimes choose the same addresses for their memory.
+#[test]
+fn programs_for_two_devices_pass_over_two_workers_with_hip_6() {
+    run_over(Release::Hip6, "process", Way::Workers, 2);
 }
 
 #[test]

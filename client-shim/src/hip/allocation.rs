@@ -30,12 +30,13 @@ pub(super) fn allocate(session: &Session, size: usize, flags: u32) -> HipResult<
     note(session, allocated?, size, flags)
 }
 
-/// Returns whether another worker has memory at some of the addresses.
+/// Returns whether another worker, or the process, has memory at some of the addresses that a worker has chosen. Reserves them otherwise.
 fn is_taken(session: &Session, device_ptr: u64, size: usize) -> bool {
     let (worker, device) = (session.worker(), thread::device());
     let links = worker.links();
     let is_own = |other| links.are_of_one_worker(other, device);
-    links.are_several() && worker.memory().device_within(Ptr::from_wire(device_ptr), size, is_own).is_some()
+    let (base, mut memory) = (Ptr::from_wire(device_ptr), worker.memory());
+    links.are_several() && (memory.device_within(base, size, is_own).is_some() || !memory.claim(base, size))
 }
 
 /// Gives device memory back, which the program does not free itself.
@@ -52,8 +53,8 @@ pub(super) fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags:
         let device = thread::device();
         let address = session.worker().connection_of(device).address();
         tracing::error!(
-            "the worker at {address} has given memory of device {device} addresses ({base:?}, {size_bytes} bytes) that memory of another \
-             worker has"
+            "the worker at {address} has given memory of device {device} addresses ({base:?}, {size_bytes} bytes) that other memory of the \
+             program has"
         );
         return Err(HipError::OUT_OF_MEMORY);
     }

@@ -57,10 +57,21 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Returns no memory, of one worker or of several.
+    pub(crate) fn new(are_several: bool) -> Self {
+        let reserved = if are_several { Reserved::with_low() } else { Reserved::default() };
+        Self { reserved, ..Self::default() }
+    }
+
+    /// Reserves addresses for device memory; returns false if the process uses some of them.
+    pub(crate) fn claim(&mut self, base: Ptr, size_bytes: usize) -> bool {
+        self.reserved.claim(base, size_bytes)
+    }
+
     /// Adds an allocation. One of no bytes is not noted: it has no address.
     pub fn insert(&mut self, mut allocation: Allocation) {
         if allocation.size_bytes > 0 {
-            allocation.is_ambiguous = !self.reserved.claim(allocation.base, allocation.size_bytes);
+            allocation.is_ambiguous = !self.claim(allocation.base, allocation.size_bytes);
             self.by_base.insert(allocation.base.0, allocation);
             self.used.insert(allocation.device);
         }
@@ -84,9 +95,11 @@ impl Memory {
         self.used.contains(&device)
     }
 
-    /// Gives the process back addresses that device memory had.
+    /// Gives the process back addresses that device memory had. Where some still has them they stay its own.
     pub fn release(&mut self, base: Ptr, len: usize) {
-        self.reserved.release(base, len);
+        if self.device_within(base, len, |_| false).is_none() {
+            self.reserved.release(base, len);
+        }
     }
 
     /// Removes the allocation that begins at `base`, and returns it.

@@ -20,15 +20,23 @@ const HOST_START: usize = 0x5000_0000_0000;
 #[derive(Debug, Default)]
 pub(crate) struct Reserved {
     ranges: BTreeMap<usize, usize>,
+    /// Whether addresses below [`HOST_START`] are reserved as well.
+    with_low: bool,
 }
 
 impl Reserved {
+    /// Returns what reserves low addresses as well: with several workers this process maps host memory at an address that one of them has
+    /// chosen, where another one may have device memory.
+    pub(crate) fn with_low() -> Self {
+        Self { ranges: BTreeMap::new(), with_low: true }
+    }
+
     /// Reserves the addresses of an allocation; returns false if the process uses some of them.
     pub(crate) fn claim(&mut self, base: Ptr, len: usize) -> bool {
         let Some(end) = base.0.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE)) else {
             return false;
         };
-        if end <= HOST_START {
+        if end <= HOST_START && !self.with_low {
             return true;
         }
         let mut at = base.0 - base.0 % PAGE;
@@ -115,6 +123,18 @@ mod tests {
         );
         reserved.release(at, 64 * PAGE);
         assert_eq!(reserved.ranges, BTreeMap::new());
+    }
+
+    #[test]
+    fn low_addresses_are_reserved_for_several_workers() {
+        let at = Ptr(0x2fed_cba9_8000);
+        let mut reserved = Reserved::with_low();
+        assert!(reserved.claim(at, PAGE) && reserved.claim(at, 2 * PAGE));
+        assert_eq!(map::at(at.offset(PAGE), PAGE, &Source::New), None);
+        reserved.release(at, 2 * PAGE);
+        let there = map::at(at, PAGE, &Source::New).expect("it is free again");
+        assert!(!reserved.claim(at, PAGE), "the process uses it");
+        map::unmap(there, PAGE);
     }
 
     #[test]
