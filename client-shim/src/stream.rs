@@ -349,7 +349,7 @@ impl Streams {
         }
     }
 
-    /// Creates a stream of this library, which waits for no other.
+    /// Creates a non-blocking stream for work of the client library's own.
     fn create_own_stream(&self, port: &dyn Port, device: i32) -> HipResult<u64> {
         let stream = port.create_stream(device)?;
         self.order.add(stream, false, device);

@@ -1,5 +1,5 @@
-//! Checks that the worker does not ask the HIP runtime for events whose stream is destroyed: AMD's looks at the stream all the same, and answers
-//! that it captures, or what else is in that memory. `tests/faulty-hip` refuses such calls.
+//! Checks that the worker does not ask the HIP runtime about events whose stream is destroyed. AMD's runtime would read the memory of that
+//! stream; `tests/faulty-hip` fails such calls.
 
 use hipr_proto::op;
 use hipr_tests::faults::LIBRARY;

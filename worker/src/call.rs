@@ -79,8 +79,7 @@ pub(crate) enum Continuation {
         /// What becomes of the bytes besides.
         what: Upload,
     },
-    /// Let what comes later, on whatever stream, come behind a copy on this stream that ends before the next request begins; then reply
-    /// without fields.
+    /// Let all later work, on whatever stream, come behind the copy that was enqueued on this stream; then reply without fields.
     Copied(u64),
     /// Write a chunk of the cache to a region in the order of a stream, then reply without fields.
     CopyKept {

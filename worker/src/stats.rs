@@ -9,7 +9,7 @@ use hipr_proto::{HipError, OPS, Opcode};
 use crate::cache::{CacheStats, Counters};
 use hipr_device::Load;
 
-/// Counts requests by operation, answered requests, and what requests have other workers asked for.
+/// Counts requests by operation, answered requests, and the bytes that came from other workers.
 #[derive(Debug)]
 pub(crate) struct Requests {
     by_op: Vec<AtomicU64>,

@@ -11,8 +11,8 @@ use super::{GUARD_S, HIPR, Release, SKIPPED, System, Way, compiled, run_all, run
 /// Programs that launch graphs with kernels of two devices. AMD's runtime launches all these kernels on the stream's device
 /// (docs/differences.md).
 const ON_ONE_DEVICE: [&str; 2] = ["captured", "graph_nodes"];
-/// The program that looks what comes behind synchronous copies between devices. AMD's runtime does not wait for some of them
-/// (docs/differences.md).
+/// The program that checks the order of synchronous copies between devices and later work. AMD's runtime does not keep that order for all of
+/// them (docs/differences.md).
 const NOT_WAITED_FOR: &str = "synchronous_between";
 
 fn pairs(release: Release) -> Vec<PathBuf> {

@@ -19,7 +19,7 @@ pub(super) fn allocate(session: &Session, size: usize, flags: u32) -> HipResult<
     let mut unfit = Vec::new();
     let allocated = loop {
         match worker.allocate(placer::Kind::Device, size as u64, flags) {
-            Ok(device_ptr) if is_taken(session, device_ptr, size) && unfit.len() < TRIES => {
+            Ok(device_ptr) if !claim(session, device_ptr, size) && unfit.len() < TRIES => {
                 unfit.push(device_ptr);
             }
             allocated => break allocated,
@@ -30,13 +30,17 @@ pub(super) fn allocate(session: &Session, size: usize, flags: u32) -> HipResult<
     note(session, allocated?, size, flags)
 }
 
-/// Returns whether another worker, or the process, has memory at some of the addresses that a worker has chosen. Reserves them otherwise.
-fn is_taken(session: &Session, device_ptr: u64, size: usize) -> bool {
+/// With several workers, reserves the addresses of device memory in this process. Returns false if other memory of the program has some of them:
+/// device memory of another worker, or memory of this process.
+fn claim(session: &Session, device_ptr: u64, size: usize) -> bool {
     let (worker, device) = (session.worker(), thread::device());
     let links = worker.links();
+    if !links.are_several() {
+        return true;
+    }
     let is_own = |other| links.are_of_one_worker(other, device);
     let (base, mut memory) = (Ptr::from_wire(device_ptr), worker.memory());
-    links.are_several() && (memory.device_within(base, size, is_own).is_some() || !memory.claim(base, size))
+    memory.device_within(base, size, is_own).is_none() && memory.claim(base, size)
 }
 
 /// Gives device memory back, which the program does not free itself.
@@ -49,7 +53,7 @@ pub(super) fn give_back(session: &Session, ptr: Ptr) -> HipResult<()> {
 /// Adds device memory that the worker has allocated to the table.
 pub(super) fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> HipResult<Ptr> {
     let base = Ptr::of_memory(device_ptr, size_bytes as u64)?;
-    if is_taken(session, device_ptr, size_bytes) {
+    if !claim(session, device_ptr, size_bytes) {
         let device = thread::device();
         let address = session.worker().connection_of(device).address();
         tracing::error!(

@@ -57,7 +57,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns no memory, of one worker or of several.
+    /// Creates the table without allocations, for the memory of one worker or of several.
     pub(crate) fn new(are_several: bool) -> Self {
         let reserved = if are_several { Reserved::with_low() } else { Reserved::default() };
         Self { reserved, ..Self::default() }
@@ -95,7 +95,7 @@ impl Memory {
         self.used.contains(&device)
     }
 
-    /// Gives the process back addresses that device memory had. Where some still has them they stay its own.
+    /// Gives addresses that device memory had back to the process. Does nothing if device memory still has some of them.
     pub fn release(&mut self, base: Ptr, len: usize) {
         if self.device_within(base, len, |_| false).is_none() {
             self.reserved.release(base, len);

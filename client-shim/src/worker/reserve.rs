@@ -25,8 +25,8 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// Returns what reserves low addresses as well: with several workers this process maps host memory at an address that one of them has
-    /// chosen, where another one may have device memory.
+    /// Creates a table that reserves addresses below [`HOST_START`] as well. Several workers need it: the process maps host memory at low addresses
+    /// that one worker has chosen, and another worker may have device memory there.
     pub(crate) fn with_low() -> Self {
         Self { ranges: BTreeMap::new(), with_low: true }
     }

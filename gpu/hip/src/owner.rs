@@ -59,7 +59,7 @@ pub(crate) struct Owner {
     physical: BTreeMap<u64, Physical>,
     /// Device of each stream.
     streams: BTreeMap<u64, i32>,
-    /// Number of each stream that was created and is not destroyed, and the last number.
+    /// Number of each stream that the program has created and that is not destroyed yet, by handle; and the last number that was given.
     created: BTreeMap<u64, u64>,
     last_created: u64,
     /// For each device, the stream that serves as its per-thread stream.
@@ -191,7 +191,7 @@ impl Owner {
             Self::note(self.unpin(pinned));
         }
         for marker in std::mem::take(&mut self.spare) {
-            Self::note(self.destroy_event(marker.event, marker.device));
+            Self::note(self.destroy_event(marker.event, marker.info.device));
         }
         self.null_used.clear();
     }

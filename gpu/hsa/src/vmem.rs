@@ -30,8 +30,8 @@ const READ_WRITE: u32 = 3;
 /// `HSA_AMD_VMEM_ADDRESS_NO_REGISTER`: what is reserved is [`Content::HostMemory`].
 const NO_REGISTER: u64 = 1;
 
-/// The number of the first handle, which is no address of the process. AMD's runtime keeps handles and addresses in one table of ranges, so that
-/// the number of a handle and as many behind it as its memory has bytes are no other handle's.
+/// The number of the first handle. AMD's runtime keeps handles and addresses in one table of ranges, each as long as its memory: so no handle is an
+/// address of the process, and the next handle's number is larger by the length of the memory.
 const FIRST_HANDLE: u64 = 1 << 56;
 
 /// What is at reserved addresses where no handle is mapped.

@@ -2,8 +2,8 @@
 //!
 //! It exports every function of [`hip_sys::Hip`]'s table and hands each call on to a real runtime, the library that
 //! [`LIBRARY`] names. When a plan is there, it counts the calls of each function from then on, and one of them fails: nothing
-//! is done, and the plan's error is returned and is the calling thread's last error, as HIP has it. Where AMD's runtime would look at a stream
-//! that is destroyed, because an event was recorded on it, the call is refused.
+//! is done, and the plan's error is returned and is the calling thread's last error, as HIP has it. A call for an event whose stream is destroyed
+//! always fails: AMD's runtime would read the memory of that stream.
 //!
 //! The environment is read at the first call, the plan whenever it is not there yet:
 //!
@@ -217,7 +217,8 @@ fn recorded() -> MutexGuard<'static, BTreeMap<usize, Option<usize>>> {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the stream of an event is destroyed. AMD's library looks at it all the same, and may answer that the stream captures.
+/// Returns whether the stream on which an event was recorded is destroyed. AMD's library reads the memory of such a stream, and what it answers
+/// depends on what is there by then.
 fn is_stale(event: hipEvent_t) -> bool {
     recorded().get(&event.addr()) == Some(&None)
 }

@@ -13,18 +13,18 @@ const NULL_MAX: u64 = 1;
 /// The handle of the per-thread stream.
 const PER_THREAD: u64 = 2;
 
-/// A stream that the owner has created. The library gives handles again, so that it has a number as well.
+/// A stream that the owner has created. The library gives the handle of a destroyed stream to a new one; the number is given once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Created {
     handle: u64,
     number: u64,
 }
 
-/// An event.
+/// What the owner knows of an event of the library.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
     pub(super) device: i32,
-    /// The stream on which it was recorded last, if the owner may destroy that before the event.
+    /// The stream on which it was recorded last; `None` if that is not one which the program creates and destroys.
     on: Option<Created>,
 }
 
@@ -32,8 +32,7 @@ pub(super) struct Event {
 #[derive(Debug)]
 pub(crate) struct Marker {
     pub(super) event: u64,
-    pub(super) device: i32,
-    on: Option<Created>,
+    pub(super) info: Event,
 }
 
 /// Something that is released when the work before its markers is done.
@@ -129,10 +128,11 @@ impl Owner {
         self.created.get(&handle).map(|&number| Created { handle, number })
     }
 
-    /// Returns whether an event was recorded on a stream that is destroyed. It has happened then: a stream is destroyed when its work is done.
-    /// The library must not be asked for it: it looks at the stream, and 6.4.3 returns `hipErrorCapturedEvent` if other bytes are there.
+    /// Returns whether the stream on which an event was recorded is destroyed. Such an event has happened, because the owner destroys a stream
+    /// when its work is done. The library must not be asked about it: it reads the memory of the destroyed stream, and 6.4.3 sometimes returns
+    /// `hipErrorCapturedEvent`.
     fn is_gone(&self, on: Option<Created>) -> bool {
-        on.is_some() && on != on.and_then(|on| self.created(on.handle))
+        on.is_some_and(|on| self.created(on.handle) != Some(on))
     }
 
     /// HIP API: hipStreamGetFlags.
@@ -275,8 +275,7 @@ impl Owner {
     /// # Errors
     /// `NOT_READY`, `INVALID_HANDLE`; those of HIP.
     pub(crate) fn event_query(&self, event: u64) -> HipResult<()> {
-        let Event { device, on } = self.event(event)?;
-        if self.is_gone(on) { Ok(()) } else { self.query_event(event, device) }
+        self.query_event(event, self.event(event)?)
     }
 
     /// Returns the error of the work before a complete event; waits for one that is not complete (HIP API:
@@ -285,17 +284,22 @@ impl Owner {
     /// # Errors
     /// `INVALID_HANDLE`; those of HIP.
     pub(crate) fn event_synchronize(&self, event: u64) -> HipResult<()> {
-        let Event { device, on } = self.event(event)?;
-        if self.is_gone(on) { Ok(()) } else { self.synchronize_event(event, device) }
+        self.synchronize_event(event, self.event(event)?)
     }
 
-    fn query_event(&self, event: u64, device: i32) -> HipResult<()> {
+    fn query_event(&self, event: u64, Event { device, on }: Event) -> HipResult<()> {
+        if self.is_gone(on) {
+            return Ok(());
+        }
         self.enter_device(device)?;
         // SAFETY: the event exists.
         self.check(unsafe { self.hip.hipEventQuery(ptr(event)) })
     }
 
-    fn synchronize_event(&self, event: u64, device: i32) -> HipResult<()> {
+    fn synchronize_event(&self, event: u64, Event { device, on }: Event) -> HipResult<()> {
+        if self.is_gone(on) {
+            return Ok(());
+        }
         self.enter_device(device)?;
         // SAFETY: the event exists.
         self.check(unsafe { self.hip.hipEventSynchronize(ptr(event)) })
@@ -328,11 +332,11 @@ impl Owner {
 
     fn mark_handle(&mut self, stream: u64, device: i32) -> HipResult<Marker> {
         self.enter_device(device)?;
-        let mut marker = match self.spare.iter().position(|spare| spare.device == device) {
-            Some(at) => self.spare.swap_remove(at),
-            None => Marker { event: self.create_event(hipEventDisableTiming)?, device, on: None },
+        let event = match self.spare.iter().position(|spare| spare.info.device == device) {
+            Some(at) => self.spare.swap_remove(at).event,
+            None => self.create_event(hipEventDisableTiming)?,
         };
-        marker.on = self.created(stream);
+        let marker = Marker { event, info: Event { device, on: self.created(stream) } };
         // SAFETY: stream and event exist.
         match self.check(unsafe { self.hip.hipEventRecord(ptr(marker.event), ptr(stream)) }) {
             Ok(()) => Ok(marker),
@@ -386,10 +390,7 @@ impl Owner {
     /// # Errors
     /// Those of HIP.
     pub(crate) fn is_reached(&self, marker: &Marker) -> HipResult<bool> {
-        if self.is_gone(marker.on) {
-            return Ok(true);
-        }
-        let result = self.query_event(marker.event, marker.device);
+        let result = self.query_event(marker.event, marker.info);
         if result == Err(HipError::NOT_READY) { Ok(false) } else { result.map(|()| true) }
     }
 
@@ -398,8 +399,7 @@ impl Owner {
     /// # Errors
     /// What surfaced in the work; those of HIP.
     pub(crate) fn finish(&mut self, marker: Marker) -> HipResult<()> {
-        let is_gone = self.is_gone(marker.on);
-        let result = if is_gone { Ok(()) } else { self.synchronize_event(marker.event, marker.device) };
+        let result = self.synchronize_event(marker.event, marker.info);
         self.discard(marker);
         result
     }
