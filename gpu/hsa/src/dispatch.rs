@@ -215,14 +215,15 @@ impl Running {
             }
             Cause::Trap(_) | Cause::InstructionLimit(_) | Cause::TimeOut(_) => Status::ERROR_EXCEPTION,
         };
+        // The log has the reason before anyone is told, who may end the process.
+        let fault = fault.in_kernel(Arc::clone(kernel));
+        tracing::error!(%fault, agent, "kernel failed");
         if let Cause::IllegalAddress { access, .. } = &fault.cause {
             let (runtime, addr) = (Arc::clone(&self.runtime), access.addr);
             self.runtime
                 .part::<Handlers>()
                 .push(Box::new(move || runtime.part::<EventHandlers>().tell_memory_fault(agent, addr)));
         }
-        let fault = fault.in_kernel(Arc::clone(kernel));
-        tracing::error!(%fault, agent, "kernel failed");
         status
     }
 }
