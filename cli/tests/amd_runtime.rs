@@ -1,7 +1,9 @@
 //! Runs AMD's unmodified HIP runtime, releases 6.4.3 and 7.2.4, on the GPUs that hipr's HSA library emulates: rocminfo, every program of
-//! `tests/programs` under `hipr hsa`, and the same programs over a worker that serves that runtime. Without the compiler and AMD's
+//! `tests/programs` under `hipr hsa`, the same programs over a worker that serves that runtime, and what functions answer. Without the compiler and AMD's
 //! libraries (`tests/toolchain/setup.sh`) the tests are skipped, or fail if HIPR_REQUIRE_COMPILER is set.
 
+#[path = "amd_runtime/answers.rs"]
+mod answers;
 #[path = "amd_runtime/pairs.rs"]
 mod pairs;
 #[path = "amd_runtime/sessions.rs"]
@@ -181,17 +183,27 @@ fn run_all(release: Release, way: Way, programs: &[PathBuf], run: impl Fn(&Path)
     );
 }
 
+/// Returns the folders of the libraries of AMD's runtime and of the programs that are linked to it, as LD_LIBRARY_PATH lists them; `None`
+/// without the compiler's system.
+fn libraries(release: Release) -> Option<String> {
+    let lab = toolchain(SKIPPED)?;
+    let folders = release.folders().iter().map(|folder| format!("{}{folder}", lab.display()));
+    Some(folders.collect::<Vec<_>>().join(":"))
+}
+
+/// Returns the command of a shell that executes a program, `$0`, with more libraries, `$1`: only the program is to find them.
+const fn with_libraries() -> &'static str {
+    "LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH:$1\" && shift && exec \"$0\" \"$@\""
+}
+
 /// Runs every program linked to AMD's runtime. The libraries of the compiler's system are only for the program, which names that system's
 /// loader: they are newer than those that `hipr` may have. The program is executed itself, as some look for files beside /proc/self/exe.
 fn run_on_amds_runtime(release: Release, programs: &[PathBuf]) {
-    let Some(lab) = toolchain(SKIPPED) else { return };
-    let libraries: Vec<String> =
-        release.folders().iter().map(|folder| format!("{}{folder}", lab.display())).collect();
-    let with_libraries = "LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH:$1\" && shift && exec \"$0\" \"$@\"";
+    let Some(libraries) = libraries(release) else { return };
     run_all(release, Way::Direct, programs, |program| {
         let mut command = Command::new("timeout");
-        command.args(["--kill-after=5", GUARD_S, HIPR, "hsa", "--", "sh", "-c", with_libraries]);
-        command.arg(program).arg(libraries.join(":")).args(argument(program));
+        command.args(["--kill-after=5", GUARD_S, HIPR, "hsa", "--", "sh", "-c", with_libraries()]);
+        command.arg(program).arg(&libraries).args(argument(program));
         // What cargo adds to it has an LLVM of its own. Some programs load code objects from the folder that they are in.
         command
             .env("HIPR_SIM_DEVICES", devices(program))

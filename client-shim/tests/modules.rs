@@ -525,7 +525,7 @@ fn program_that_copies_to_variables() {
     // SAFETY: C calls with good pointers.
     unsafe {
         assert_eq!(hipMemcpyToSymbol(scale.cast_const(), from, 4, 4, H2D), 0);
-        assert_eq!(hipMemcpyToSymbolAsync(scale.cast_const(), from, 4, 12, DEFAULT, null_mut()), 0);
+        assert_eq!(hipMemcpyToSymbolAsync(scale.cast_const(), from, 4, 12, H2D, null_mut()), 0);
         assert_eq!(hipMemcpyToSymbol(counter.cast_const(), from, 4, 0, H2D), 0);
         let invalid = HipError::INVALID_VALUE.0;
         assert_eq!(hipMemcpyToSymbol(scale.cast_const(), from, 4, 13, H2D), invalid);
@@ -582,7 +582,7 @@ fn program_that_copies_to_a_variable() {
         __hipRegisterVar(binary, scale, null_mut(), c"scale".as_ptr().cast_mut(), 0, 16, 1, 0);
         let (scale, from) = (scale.cast_const(), bytes.as_ptr().cast());
         assert_eq!(hipMemcpyToSymbol(scale, from, 6, 10, H2D), 0);
-        assert_eq!(hipMemcpyToSymbolAsync(scale, from, 4, 0, DEFAULT, null_mut()), 0);
+        assert_eq!(hipMemcpyToSymbolAsync(scale, from, 4, 0, H2D, null_mut()), 0);
         assert_eq!(hipMemcpyToSymbol(scale, from, 6, 11, H2D), HipError::INVALID_VALUE.0);
         assert_eq!(hipDeviceSynchronize(), 0);
         __hipUnregisterFatBinary(binary);

@@ -1,12 +1,13 @@
 #!/bin/bash
 # Compiles every program of this folder for gfx942, at -O0 and at -O3, with the compiler that ../toolchain/setup.sh makes.
 #
-# Usage: build.sh OUT_DIR [-j JOBS] [--hip RELEASE] [--pairs | NAME...]       (2 jobs and all programs unless told)
+# Usage: build.sh OUT_DIR [-j JOBS] [--hip RELEASE] [--pairs | --answers | NAME...]       (2 jobs and all programs unless told)
 # RELEASE: 6.4.3 unless told, or 7.2.4, of whose headers and library the programs are compiled then.
 # Makes OUT_DIR/NAME.O0 and .O3 from NAME.hip, and from modules/NAME.hip the code object bundles NAME.O0.co, .O3.co (plain), NAME.O0.ccob,
 # .O3.ccob (compressed), and NAME.O0.v4.co, .v5.co ... (older versions of code objects); from compiler/NAME.hip programs that use the
 # runtime compiler: NAME.O0.inside takes it from libamdhip64, .before and .behind are linked to libhiprtc before and behind that.
 # --pairs: the programs for two devices instead, OUT_DIR/NAME.O0 and .O3 from pairs/NAME.hip.
+# --answers: the programs that print what functions answer instead, OUT_DIR/NAME.O0 from answers/NAME.hip.
 # Only what changed is compiled again.
 # The programs run on this machine, not only in the compiler's folder: they name that folder's loader and C++ library, as they are newer
 # than this machine's. LD_LIBRARY_PATH goes before that folder, so that it decides which libamdhip64 is loaded.
@@ -33,7 +34,7 @@ if [ "${1:-}" = --one ]; then
     v[0-9]) target=$name.$level.$kind.co flags="$common --genco -mcode-object-version=${kind#v}" ;;
     esac
     stamp=$out/.stamps/$target
-    inputs=$({ echo "${flags/"${work#"$lab"}"/}"; cat "$work/version" "$source"; [[ $kind =~ ^(co|ccob|v[0-9])$ ]] || { cat "$here/check.h"; ! grep -q '"runtime.h"' "$source" || cat "$here/runtime.h"; [[ $source != */pairs/* ]] || cat "$here/pair.h"; }; } | sha256sum)
+    inputs=$({ echo "${flags/"${work#"$lab"}"/}"; cat "$work/version" "$source"; [[ $kind =~ ^(co|ccob|v[0-9])$ ]] || { cat "$here/check.h"; ! grep -q '"runtime.h"' "$source" || cat "$here/runtime.h"; [[ $source != */pairs/* ]] || cat "$here/pair.h"; [[ $source != */answers/* ]] || cat "$here/answers.h"; }; } | sha256sum)
     [ -e "$out/$target" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$inputs" ] && exit 0
     rm -f "$stamp" "$out/$target"
     inside=${work#"$lab"}
@@ -58,13 +59,13 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 
-jobs=2 release=6.4.3 pairs=no out='' names=()
+jobs=2 release=6.4.3 folder='' out='' names=()
 while [ $# -gt 0 ]; do
     case $1 in
     -j) jobs=$2; shift ;;
     -j*) jobs=${1#-j} ;;
     --hip) release=$2; shift ;;
-    --pairs) pairs=yes ;;
+    --pairs | --answers) folder=${1#--} ;;
     *) if [ -z "$out" ]; then out=$1; else names+=("$1"); fi ;;
     esac
     shift
@@ -79,17 +80,17 @@ flock 8
 
 work=$(mktemp -d "$lab/tmp/hipr.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-cp -r "$here"/*.h "$here"/*.hip "$here"/modules "$here"/compiler "$here"/pairs "$work"
+cp -r "$here"/*.h "$here"/*.hip "$here"/modules "$here"/compiler "$here"/pairs "$here"/answers "$work"
 chroot "$lab" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root hipcc --version > "$work/version"
 
 # What was made of a source that is gone.
 for stamp in "$out"/.stamps/*; do
     target=${stamp##*/}
     name=${target%%.*}
-    [ -e "$here/$name.hip" ] || [ -e "$here/modules/$name.hip" ] || [ -e "$here/compiler/$name.hip" ] || [ -e "$here/pairs/$name.hip" ] || rm -f "$out/$target" "$stamp"
+    [ -e "$here/$name.hip" ] || [ -e "$here/modules/$name.hip" ] || [ -e "$here/compiler/$name.hip" ] || [ -e "$here/pairs/$name.hip" ] || [ -e "$here/answers/$name.hip" ] || rm -f "$out/$target" "$stamp"
 done
 
-if [ $pairs = yes ]; then sources=("$here"/pairs/*.hip); else sources=("$here"/*.hip "$here"/modules/*.hip "$here"/compiler/*.hip); fi
+if [ "$folder" ]; then sources=("$here/$folder"/*.hip); else sources=("$here"/*.hip "$here"/modules/*.hip "$here"/compiler/*.hip); fi
 for source in "${sources[@]}"; do
     name=$(basename "$source" .hip)
     [ ${#names[@]} = 0 ] || [[ " ${names[*]} " = *" $name "* ]] || continue
@@ -98,6 +99,8 @@ for source in "${sources[@]}"; do
         */modules/*) for kind in co ccob v4 v5; do printf '%s\0' $level $kind "$source"; done ;;
         # HIP 7 has no runtime compiler in libamdhip64.
         */compiler/*) for kind in inside before behind; do [ "$kind$release" = inside7.2.4 ] || printf '%s\0' $level $kind "$source"; done ;;
+        # What is asked is code of the host.
+        */answers/*) [ $level = O3 ] || printf '%s\0' $level program "$source" ;;
         *) printf '%s\0' $level program "$source" ;;
         esac
     done

@@ -120,14 +120,21 @@ impl MemoryCopy {
     /// Creates a copy as `hipMemcpy3DParms` describes it.
     ///
     /// # Errors
-    /// `hipErrorInvalidMemcpyDirection`, `hipErrorInvalidPitchValue`, `hipErrorInvalidValue`.
+    /// `hipErrorInvalidValue` for null pointers, `hipErrorInvalidPitchValue`, `hipErrorInvalidValue` for rows and slices without room,
+    /// `hipErrorInvalidMemcpyDirection`, in this order, also where there is nothing to copy.
     pub fn of_node(p: hipMemcpy3DParms) -> HipResult<Self> {
         if !p.srcArray.is_null() || !p.dstArray.is_null() {
             return Err(array_error(&p));
         }
+        let ends = [(p.dstPtr, p.dstPos), (p.srcPtr, p.srcPos)];
+        if ends.iter().any(|(ptr, _)| ptr.ptr.is_null()) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        if ends.iter().any(|(ptr, _)| ptr.pitch == 0 || ptr.pitch < ptr.xsize) {
+            return Err(HipError::INVALID_PITCH_VALUE);
+        }
+        ends.into_iter().try_for_each(|(ptr, pos)| check_room(ptr, pos, p.extent))?;
         let (to, from) = hints(p.kind)?;
-        check_pitched(p.dstPtr, p.dstPos, p.extent)?;
-        check_pitched(p.srcPtr, p.srcPos, p.extent)?;
         let place = |ptr: hipPitchedPtr, pos: hipPos, hint| {
             MemoryBox::inside((ptr.ptr.into(), hint), ptr.pitch, ptr.ysize, (pos.x, pos.y, pos.z))
         };
@@ -188,13 +195,21 @@ impl MemoryCopy {
         let Self { dst, src, size } = self;
         let bytes = size.bytes().ok_or(HipError::INVALID_VALUE)?;
         if bytes > 0 {
+            if self.has_narrow_pitch() {
+                return Err(HipError::INVALID_PITCH_VALUE);
+            }
             dst.at.check()?;
             src.at.check()?;
-            if size.height > 1 && self.has_narrow_pitch() {
-                return Err(HipError::INVALID_PITCH_VALUE);
+            if size.depth > 1 && (dst.rows < size.height || src.rows < size.height) {
+                return Err(HipError::INVALID_VALUE);
             }
         }
         Ok(bytes)
+    }
+
+    /// Returns whether the copy is of consecutive bytes.
+    pub fn is_linear(&self) -> bool {
+        (self.size.height, self.size.depth) == (1, 1)
     }
 }
 
@@ -215,14 +230,8 @@ fn array_error(p: &hipMemcpy3DParms) -> HipError {
     }
 }
 
-/// Checks that rows and slices have room for a box at a position; an empty one needs none.
-fn check_pitched(ptr: hipPitchedPtr, pos: hipPos, extent: hipExtent) -> HipResult<()> {
-    if extent.width == 0 || extent.height == 0 || extent.depth == 0 {
-        return Ok(());
-    }
-    if ptr.pitch == 0 || ptr.pitch < ptr.xsize {
-        return Err(HipError::INVALID_PITCH_VALUE);
-    }
+/// Checks that rows and slices have room for a box at a position.
+fn check_room(ptr: hipPitchedPtr, pos: hipPos, extent: hipExtent) -> HipResult<()> {
     let fits = |at: usize, size, room| at.checked_add(size).is_some_and(|end: usize| end <= room);
     if ptr.pitch <= PITCH_MAX && fits(pos.x, extent.width, ptr.pitch) && fits(pos.y, extent.height, ptr.ysize)
     {

@@ -16,6 +16,13 @@ fn check_location(session: &Session, location: i32) -> HipResult<()> {
 
 /// `hipMemAdvise`.
 pub(crate) fn advise(session: &Session, ptr: Ptr, count: usize, advice: i32, device: i32) -> HipResult<()> {
+    // HIP API: the device of these two means nothing.
+    if !matches!(advice, hipMemAdviseSetReadMostly | hipMemAdviseUnsetReadMostly)
+        && count > 0
+        && !ptr.is_null()
+    {
+        check_location(session, device)?;
+    }
     let change: fn(&mut Advice, i32) = match advice {
         hipMemAdviseSetReadMostly => |said, _| said.is_read_mostly = true,
         hipMemAdviseUnsetReadMostly => |said, _| said.is_read_mostly = false,
@@ -29,10 +36,6 @@ pub(crate) fn advise(session: &Session, ptr: Ptr, count: usize, advice: i32, dev
     };
     if count == 0 || ptr.is_null() {
         return Err(HipError::INVALID_VALUE);
-    }
-    // HIP API: the device of these two means nothing.
-    if !matches!(advice, hipMemAdviseSetReadMostly | hipMemAdviseUnsetReadMostly) {
-        check_location(session, device)?;
     }
     let is_managed = session.streams().mirrors.advise(ptr, count, |said| change(said, device));
     if is_managed { Ok(()) } else { Err(HipError::INVALID_VALUE) }
@@ -48,6 +51,11 @@ pub(crate) fn prefetch(
 ) -> HipResult<()> {
     ptr.check()?;
     if count == 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    if let Some((info, offset, _)) = session.streams().mirrors.info(ptr)
+        && info.len - offset < count
+    {
         return Err(HipError::INVALID_VALUE);
     }
     check_location(session, device)?;
@@ -103,7 +111,7 @@ pub(crate) fn prefetch_at(
 pub(crate) fn attach(session: &Session, stream: Stream, ptr: Ptr, len: usize, flags: u32) -> HipResult<()> {
     ptr.check()?;
     if !matches!(flags, hipMemAttachGlobal | hipMemAttachHost | hipMemAttachSingle)
-        || (is_legacy(session.handle(stream)?) && flags == hipMemAttachSingle)
+        || (stream.is_null() && is_legacy(session.handle(stream)?) && flags == hipMemAttachSingle)
     {
         return Err(HipError::INVALID_VALUE);
     }

@@ -2,7 +2,7 @@
 
 use hipr_proto::{HipError, HipResult};
 
-use crate::convert::Ptr;
+use crate::convert::{Out, Ptr};
 use crate::host_log;
 use crate::session::Session;
 use crate::thread;
@@ -64,6 +64,15 @@ pub(super) fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags:
     }
     note_kind(session, base, size_bytes, Kind::Device, thread::device(), flags);
     Ok(base)
+}
+
+/// Returns the result of an allocation; sets the program's pointer to null if there was no room. HIP API: so do all functions but those of plain
+/// device memory.
+pub(super) fn or_null(out: Out<Ptr>, allocated: HipResult<Ptr>) -> HipResult<Ptr> {
+    if allocated == Err(HipError::OUT_OF_MEMORY) {
+        out.set(Ptr::NULL);
+    }
+    allocated
 }
 
 /// Adds memory of this kind to the table.

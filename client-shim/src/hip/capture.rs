@@ -197,7 +197,6 @@ pub(crate) fn info_v2(
     session.streams().graphs.with(|tables| {
         let Some(info) = tables.captures.info(wire) else {
             out.set(0);
-            id.set(0);
             return;
         };
         out.set(info.status as i32);

@@ -1,6 +1,7 @@
 //! Contexts, an interface that HIP keeps for programs that come from CUDA's driver API. There is one per device, the
 //! primary one, and making it current makes its device current.
 
+use hipr_abi::{hipFuncCachePreferEqual, hipFuncCachePreferNone};
 use hipr_proto::{HipError, HipResult};
 
 use super::device;
@@ -10,10 +11,9 @@ use crate::thread;
 
 /// Number that, plus the device's number, is the handle of a context; no address has such values.
 const BASE: usize = 0xc0;
-/// The version that `hipCtxGetApiVersion` returns.
-const API_VERSION: i32 = 4;
 
-fn of(device: i32) -> Context {
+/// Returns the context of a device.
+pub(super) fn of(device: i32) -> Context {
     Context(BASE + usize::try_from(device).unwrap_or(0))
 }
 
@@ -27,7 +27,7 @@ fn device_of(session: &Session, context: Context) -> HipResult<i32> {
 /// `hipCtxCreate`: puts the device's context on the thread's list, as AMD's runtime does: the current device stays as it is.
 pub(crate) fn create(session: &Session, context: Out<Context>, _flags: u32, device: i32) -> HipResult<()> {
     let out = context.check()?;
-    session.worker().check_device(device)?;
+    session.worker().check_device(device).map_err(|_| HipError::INVALID_VALUE)?;
     thread::push_device(device);
     out.set(of(device));
     Ok(())
@@ -84,24 +84,24 @@ pub(crate) fn current_device(session: &Session, device: Out<i32>) -> HipResult<(
     device::current(session, device)
 }
 
-/// `hipCtxGetApiVersion`.
-pub(crate) fn api_version(session: &Session, context: Context, version: Out<i32>) -> HipResult<()> {
-    let out = version.check()?;
-    device_of(session, context)?;
-    out.set(API_VERSION);
-    Ok(())
+/// `hipCtxSetCacheConfig`.
+pub(crate) fn set_cache_config(session: &Session, cache_config: i32) -> HipResult<()> {
+    if !(hipFuncCachePreferNone..=hipFuncCachePreferEqual).contains(&cache_config) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    not_offered(session, cache_config)
 }
 
-/// `hipCtxGetFlags`.
-pub(crate) fn flags(session: &Session, flags: Out<u32>) -> HipResult<()> {
-    device::flags(session, flags)
+/// `hipCtxGetApiVersion`, `hipCtxGetFlags`, `hipCtxGetCacheConfig`, `hipCtxSetSharedMemConfig`, `hipCtxSynchronize`: HIP has them for programs
+/// that are compiled for NVIDIA's devices, and says that AMD's do not offer them.
+pub(crate) fn not_offered<T>(_session: &Session, _parameters: T) -> HipResult<()> {
+    Err(HipError::NOT_SUPPORTED)
 }
 
 /// `hipDevicePrimaryCtxRetain`.
 pub(crate) fn retain(session: &Session, context: Out<Context>, device: i32) -> HipResult<()> {
-    let out = context.check()?;
     session.worker().check_device(device)?;
-    out.set(of(device));
+    context.check()?.set(of(device));
     Ok(())
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn release(session: &Session, device: i32) -> HipResult<()> {
     session.worker().check_device(device)
 }
 
-/// `hipDevicePrimaryCtxGetState`: active from the first allocation on.
+/// `hipDevicePrimaryCtxGetState`: active from the first allocation on. Either result can be left out.
 pub(crate) fn primary_state(
     session: &Session,
     device: i32,
@@ -118,7 +118,6 @@ pub(crate) fn primary_state(
     active: Out<i32>,
 ) -> HipResult<()> {
     session.worker().check_device(device)?;
-    let (flags, active) = (flags.check()?, active.check()?);
     flags.set(0);
     active.set(i32::from(session.worker().memory().was_used(device)));
     Ok(())

@@ -13,7 +13,7 @@ use hipr_graph::Status;
 use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, HipResult};
 
-use crate::command::{Command, MemoryCopy};
+use crate::command::{Command, MemoryBox, MemoryCopy, hints};
 use crate::convert::{Ptr, Stream};
 use crate::session::Session;
 
@@ -33,9 +33,32 @@ pub(crate) enum Waits {
 /// Puts a copy on a stream; all copy functions end here.
 fn copy(session: &Session, copy: MemoryCopy, stream: Stream, waits: Waits) -> HipResult<()> {
     let stream = session.handle(stream)?;
-    session.submit_copy(stream, &copy, waits == Waits::Yes)?;
+    let copied = session.submit_copy(stream, &copy, waits == Waits::Yes);
+    if copied == Err(HipError::INVALID_VALUE)
+        && let Some(copy) = without_wrong_kind(session, &copy, waits)
+    {
+        session.submit_copy(stream, &copy, waits == Waits::Yes)?;
+    } else {
+        copied?;
+    }
     let is_synchronous = || session.is_synchronous(copy.dst.at) || session.is_synchronous(copy.src.at);
     if waits == Waits::Yes && is_synchronous() { finish(session, stream) } else { Ok(()) }
+}
+
+/// Returns a copy of consecutive bytes without what its kind says of memory that HIP does not know: nothing for others. HIP API: if HIP knows the
+/// destination, it is no error to call other memory, which the copy reads, that of the device; nor the other way round for a copy that does not
+/// wait.
+fn without_wrong_kind(session: &Session, copy: &MemoryCopy, waits: Waits) -> Option<MemoryCopy> {
+    let is_known =
+        |at| session.worker().memory().find(at).is_some() || session.streams().mirrors.info(at).is_some();
+    let is_wrong = |end: MemoryBox| end.is_device == Some(true) && !is_known(end.at);
+    let mut copy = *copy;
+    match (is_wrong(copy.dst), is_wrong(copy.src)) {
+        (false, true) if is_known(copy.dst.at) => copy.src.is_device = None,
+        (true, false) if waits == Waits::No && is_known(copy.src.at) => copy.dst.is_device = None,
+        _ => return None,
+    }
+    copy.is_linear().then_some(copy)
 }
 
 /// Waits for what is on a stream, at the end of a call that need not wait by itself; a capture has nothing to wait for.
@@ -59,6 +82,10 @@ pub(crate) fn linear(
     stream: Stream,
     waits: Waits,
 ) -> HipResult<()> {
+    // HIP API: a copy that waits is of a wrong kind only if there is something to copy.
+    if waits == Waits::Yes && hints(kind).is_err() {
+        return if len == 0 { Ok(()) } else { dst.check().and(src.check()).and(hints(kind).map(drop)) };
+    }
     copy(session, MemoryCopy::linear(dst, src, len, kind)?, stream, waits)
 }
 

@@ -6,7 +6,7 @@ use hipr_abi::*;
 use hipr_proto::op::{self, GetDevicePropertiesReply};
 use hipr_proto::{Features, HipError, HipResult, Text};
 
-use super::properties::own_attribute;
+use super::properties::{is_refused, own_attribute};
 use crate::convert::{Chars, Out, Str, Stream};
 use crate::process;
 use crate::session::Session;
@@ -112,6 +112,7 @@ pub(crate) fn get(session: &Session, device: Out<i32>, ordinal: i32) -> HipResul
 
 /// `hipDeviceGetName`.
 pub(crate) fn name(session: &Session, name: Chars, len: i32, device: i32) -> HipResult<()> {
+    session.worker().check_device(device)?;
     let size = buffer_size(name, len)?;
     name.set(session.worker().properties(device)?.name.as_str().as_bytes(), size);
     Ok(())
@@ -126,6 +127,7 @@ fn buffer_size(buffer: Chars, len: i32) -> HipResult<usize> {
 
 /// `hipDeviceTotalMem`.
 pub(crate) fn total_mem(session: &Session, bytes: Out<usize>, device: i32) -> HipResult<()> {
+    session.worker().check_device(device)?;
     let out = bytes.check()?;
     out.set(session.worker().properties(device)?.total_global_mem as usize);
     Ok(())
@@ -133,6 +135,7 @@ pub(crate) fn total_mem(session: &Session, bytes: Out<usize>, device: i32) -> Hi
 
 /// `hipDeviceComputeCapability`.
 pub(crate) fn capability(session: &Session, major: Out<i32>, minor: Out<i32>, device: i32) -> HipResult<()> {
+    session.worker().check_device(device)?;
     let (major, minor) = (major.check()?, minor.check()?);
     let properties = session.worker().properties(device)?;
     major.set(properties.major);
@@ -142,16 +145,19 @@ pub(crate) fn capability(session: &Session, major: Out<i32>, minor: Out<i32>, de
 
 /// `hipDeviceGetUuid`.
 pub(crate) fn uuid(session: &Session, uuid: Out<hipUUID>, device: i32) -> HipResult<()> {
+    session.worker().check_device(device)?;
     let out = uuid.check()?;
     out.set(hipUUID { bytes: chars_of(session.worker().uuid(device)?) });
     Ok(())
 }
 
-/// `hipDeviceGetPCIBusId`: `domain:bus:device.function`.
+/// `hipDeviceGetPCIBusId`: `domain:bus:device.function`. As much of it as the buffer has room for is written, also where that is an error.
 pub(crate) fn pci_bus_id(session: &Session, text: Chars, len: i32, device: i32) -> HipResult<()> {
+    session.worker().check_device(device)?;
     let size = buffer_size(text, len)?;
-    text.set(pci_address(session.worker().properties(device)?).as_bytes(), size);
-    Ok(())
+    let address = pci_address(session.worker().properties(device)?);
+    text.set(address.as_bytes(), size);
+    if size > address.len() { Ok(()) } else { Err(HipError::INVALID_VALUE) }
 }
 
 fn pci_address(p: &GetDevicePropertiesReply) -> String {
@@ -182,6 +188,9 @@ pub(crate) fn by_pci_bus_id(session: &Session, device: Out<i32>, id: Str) -> Hip
 pub(crate) fn attribute(session: &Session, value: Out<i32>, attribute: i32, device: i32) -> HipResult<()> {
     let out = value.check()?;
     session.worker().check_device(device)?;
+    if is_refused(attribute) {
+        return Err(HipError::INVALID_VALUE);
+    }
     out.set(match own_attribute(session, attribute)? {
         Some(own) => own,
         None => session.worker().attribute(device, attribute)?,
@@ -199,8 +208,11 @@ pub(crate) fn limit(session: &Session, value: Out<usize>, limit: i32) -> HipResu
 
 /// `hipDeviceSetLimit`.
 pub(crate) fn set_limit(session: &Session, limit: i32, value: usize) -> HipResult<()> {
-    check_limit(limit)?;
-    session.worker().tell(&op::DeviceSetLimit { limit, value: value as u64 })
+    // HIP API: the other limits can only be asked for.
+    if !matches!(limit, hipLimitStackSize | hipLimitMallocHeapSize) {
+        return Err(HipError::UNSUPPORTED_LIMIT);
+    }
+    session.worker().ask(&op::DeviceSetLimit { limit, value: value as u64 })
 }
 
 fn check_limit(limit: i32) -> HipResult<()> {
@@ -211,17 +223,35 @@ fn check_limit(limit: i32) -> HipResult<()> {
     }
 }
 
+/// `hipDeviceSetCacheConfig`: a hint without effect on AMD's devices.
+pub(crate) fn set_cache_config(session: &Session, cache_config: i32) -> HipResult<()> {
+    if !(hipFuncCachePreferNone..=hipFuncCachePreferEqual).contains(&cache_config) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.worker().tell(&op::DeviceSetCacheConfig { cache_config })
+}
+
+/// `hipDeviceSetSharedMemConfig`: a hint without effect on AMD's devices.
+pub(crate) fn set_shared_mem_config(session: &Session, shared_mem_config: i32) -> HipResult<()> {
+    if !(hipSharedMemBankSizeDefault..=hipSharedMemBankSizeEightByte).contains(&shared_mem_config) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.worker().tell(&op::DeviceSetSharedMemConfig { shared_mem_config })
+}
+
 /// `hipDeviceGetCacheConfig`.
 pub(crate) fn cache_config(session: &Session, config: Out<i32>) -> HipResult<()> {
     let out = config.check()?;
-    out.set(session.worker().ask(&op::DeviceGetCacheConfig {})?.cache_config);
+    session.worker().ask(&op::DeviceGetCacheConfig {})?;
+    out.set(hipFuncCachePreferNone);
     Ok(())
 }
 
 /// `hipDeviceGetSharedMemConfig`.
 pub(crate) fn shared_mem_config(session: &Session, config: Out<i32>) -> HipResult<()> {
     let out = config.check()?;
-    out.set(session.worker().ask(&op::DeviceGetSharedMemConfig {})?.shared_mem_config);
+    session.worker().ask(&op::DeviceGetSharedMemConfig {})?;
+    out.set(hipSharedMemBankSizeFourByte);
     Ok(())
 }
 
@@ -234,7 +264,8 @@ pub(crate) fn flags(session: &Session, flags: Out<u32>) -> HipResult<()> {
 
 /// `hipSetDeviceFlags`.
 pub(crate) fn set_flags(session: &Session, flags: u32) -> HipResult<()> {
-    if flags & !DEVICE_FLAGS != 0 {
+    let schedule = flags & hipDeviceScheduleMask;
+    if flags & !DEVICE_FLAGS != 0 || !(schedule == 0 || schedule.is_power_of_two()) {
         return Err(HipError::INVALID_VALUE);
     }
     session.worker().ask(&op::SetDeviceFlags { flags })
@@ -243,10 +274,15 @@ pub(crate) fn set_flags(session: &Session, flags: u32) -> HipResult<()> {
 /// `hipDeviceCanAccessPeer`.
 pub(crate) fn can_access_peer(session: &Session, can: Out<i32>, device: i32, peer: i32) -> HipResult<()> {
     let out = can.check()?;
+    // HIP API: no device is a peer of itself, whether it is there or not.
+    if device == peer {
+        out.set(0);
+        return Ok(());
+    }
     session.worker().check_device(device)?;
     session.worker().check_device(peer)?;
     // Kernels reach no memory of another worker.
-    if device == peer || !session.worker().links().are_of_one_worker(device, peer) {
+    if !session.worker().links().are_of_one_worker(device, peer) {
         out.set(0);
         return Ok(());
     }
@@ -296,15 +332,17 @@ pub(crate) fn p2p_attribute(
     dst: i32,
 ) -> HipResult<()> {
     let out = value.check()?;
-    session.worker().check_device(src)?;
-    session.worker().check_device(dst)?;
-    if src == dst {
+    // HIP API: of two numbers that are too large, or the same, nothing else is looked at.
+    let count = session.worker().device_count()?;
+    if src == dst || src >= count || dst >= count {
         return Err(HipError::INVALID_DEVICE);
     }
+    if !(hipDevP2PAttrPerformanceRank..=hipDevP2PAttrHipArrayAccessSupported).contains(&attr) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.worker().check_device(src)?;
+    session.worker().check_device(dst)?;
     if !session.worker().links().are_of_one_worker(src, dst) {
-        if !(hipDevP2PAttrPerformanceRank..=hipDevP2PAttrHipArrayAccessSupported).contains(&attr) {
-            return Err(HipError::INVALID_VALUE);
-        }
         out.set(0);
         return Ok(());
     }

@@ -1,5 +1,6 @@
 //! Functions about errors: names, messages, and the thread's last error.
 
+use hipr_abi::hipErrorUnknown;
 use hipr_proto::{HipError, HipResult, error_message, error_name};
 
 use crate::convert::{Out, Str};
@@ -27,7 +28,8 @@ pub(crate) fn drv_message(code: i32, text: Out<Str>) -> HipResult<()> {
 
 fn drv(code: i32, text: Out<Str>, of: fn(i32) -> &'static core::ffi::CStr) -> HipResult<()> {
     text.check()?.set(Str::of(of(code)));
-    if code != 0 && error_message(code) == error_message(-1) { Err(HipError::INVALID_VALUE) } else { Ok(()) }
+    let is_known = code == hipErrorUnknown || of(code) != of(-1);
+    if is_known { Ok(()) } else { Err(HipError::INVALID_VALUE) }
 }
 
 /// `hipGetLastError`: returns and clears the thread's last error, without a round trip.

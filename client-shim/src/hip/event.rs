@@ -28,7 +28,8 @@ pub(crate) fn create_with_flags(session: &Session, event: Out<Event>, flags: u32
     let out = event.check()?;
     // HIP API: an event between processes cannot have times.
     let between_processes = flags & (hipEventInterprocess | hipEventDisableTiming) == hipEventInterprocess;
-    if flags & !ALL_FLAGS != 0 || between_processes {
+    let both = hipEventReleaseToDevice | hipEventReleaseToSystem;
+    if flags & !ALL_FLAGS != 0 || between_processes || flags & both == both {
         return Err(HipError::INVALID_VALUE);
     }
     let event = Event::from_wire(session.worker().create(&op::EventCreate { flags })?);

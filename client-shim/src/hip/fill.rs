@@ -129,7 +129,7 @@ fn fill_rows(
         return fill(session, dst, pattern, count, stream);
     }
     if pitch < row_bytes {
-        return Err(HipError::INVALID_PITCH_VALUE);
+        return Err(HipError::INVALID_VALUE);
     }
     // The whole is judged before the first row is set.
     let len = pitch.checked_mul(height - 1).and_then(|rows| rows.checked_add(row_bytes));
@@ -204,6 +204,10 @@ pub(crate) fn memset_3d_async(
 ) -> HipResult<()> {
     let hipExtent { width, height, depth } = extent;
     let pattern = Pattern::Byte(value as u8);
+    // HIP API: how wide the memory is said to be counts, whatever is set of it.
+    if dst.pitch < dst.xsize && width > 0 && height > 0 && depth > 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
     let slice = dst.pitch.checked_mul(dst.ysize).ok_or(HipError::INVALID_VALUE)?;
     let at = Ptr::from(dst.ptr);
     if height == dst.ysize {

@@ -96,7 +96,7 @@ impl NewNode {
         Self { node, graph, dependencies, count }
     }
 
-    /// Checks the graph and the dependencies.
+    /// Checks the graph and the dependencies. HIP API: before the parameters of the node are.
     fn check(self, session: &Session) -> HipResult<()> {
         self.node.check()?;
         handles(session, self.graph.wire(), self.dependencies, self.count).map(drop)
@@ -129,14 +129,23 @@ pub(crate) enum NodeOf {
 }
 
 impl NodeOf {
-    /// Returns the error for what is wrong with a copy: of an instantiated graph's node there is one for all.
+    /// Returns the error for what is wrong with a copy or the size of a launch: of an instantiated graph's node there is one for all.
     fn error(self, error: HipError) -> HipError {
-        match (self, error) {
-            (Self::Exec(..), HipError::INVALID_PITCH_VALUE | HipError::INVALID_MEMCPY_DIRECTION) => {
-                HipError::INVALID_VALUE
-            }
-            _ => error,
-        }
+        let is_one_of_many = matches!(
+            error,
+            HipError::INVALID_PITCH_VALUE
+                | HipError::INVALID_MEMCPY_DIRECTION
+                | HipError::INVALID_CONFIGURATION
+        );
+        if matches!(self, Self::Exec(..)) && is_one_of_many { HipError::INVALID_VALUE } else { error }
+    }
+
+    /// Checks that there is such a node. HIP API: before its parameters are.
+    fn check(self, session: &Session) -> HipResult<()> {
+        session.streams().graphs.with(|tables| match self {
+            Self::Graph(node) => tables.graphs.content(node.wire()).map(drop),
+            Self::Exec(exec, node) => tables.exec(exec)?.work(node.wire()).map(drop),
+        })
     }
 
     fn set(self, session: &Session, work: Node) -> HipResult<()> {
@@ -201,6 +210,8 @@ fn memcpy_1d(session: &Session, dst: Ptr, src: Ptr, len: usize, kind: i32) -> Hi
     if len == 0 {
         return Err(HipError::INVALID_VALUE);
     }
+    dst.check()?;
+    src.check()?;
     checked(session, MemoryCopy::linear(dst, src, len, kind)?)
 }
 
@@ -231,11 +242,13 @@ fn event_wait(session: &Session, event: Event) -> HipResult<Node> {
 
 /// `hipGraphAddKernelNode`: the arguments are read now.
 pub(crate) fn add_kernel(session: &Session, node: NewNode, params: Ptr) -> HipResult<()> {
+    node.check(session)?;
     node.add(session, Some(Node::new(Command::Kernel(kernel(session, params)?))))
 }
 
 /// `hipGraphAddMemcpyNode`: the bytes are read when the graph is launched.
 pub(crate) fn add_memcpy(session: &Session, node: NewNode, params: In<hipMemcpy3DParms>) -> HipResult<()> {
+    node.check(session)?;
     node.add(session, Some(memcpy(session, params)?))
 }
 
@@ -248,6 +261,7 @@ pub(crate) fn add_memcpy_1d(
     len: usize,
     kind: i32,
 ) -> HipResult<()> {
+    node.check(session)?;
     node.add(session, Some(memcpy_1d(session, dst, src, len, kind)?))
 }
 
@@ -476,7 +490,8 @@ pub(crate) fn awaited_event(session: &Session, node: Ptr, event: Out<Event>) -> 
 
 /// `hipGraphKernelNodeSetParams`, `hipGraphExecKernelNodeSetParams`: the node keeps its attribute.
 pub(crate) fn set_kernel(session: &Session, node: NodeOf, params: Ptr) -> HipResult<()> {
-    let launch = kernel(session, params)?;
+    node.check(session)?;
+    let launch = kernel(session, params).map_err(|error| node.error(error))?;
     node.change_kernel(session, |known| Ok(launch.in_place_of(known)))
 }
 
@@ -487,6 +502,7 @@ pub(crate) fn set_memset(session: &Session, node: NodeOf, params: Ptr) -> HipRes
 
 /// `hipGraphMemcpyNodeSetParams`, `hipGraphExecMemcpyNodeSetParams`.
 pub(crate) fn set_memcpy(session: &Session, node: NodeOf, params: In<hipMemcpy3DParms>) -> HipResult<()> {
+    node.check(session)?;
     node.set(session, memcpy(session, params).map_err(|error| node.error(error))?)
 }
 
@@ -499,6 +515,7 @@ pub(crate) fn set_memcpy_1d(
     len: usize,
     kind: i32,
 ) -> HipResult<()> {
+    node.check(session)?;
     node.set(session, memcpy_1d(session, dst, src, len, kind).map_err(|error| node.error(error))?)
 }
 

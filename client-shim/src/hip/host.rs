@@ -3,6 +3,7 @@
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
+use super::allocation::or_null;
 use crate::convert::{Out, Ptr};
 use crate::host_log;
 use crate::session::Session;
@@ -16,24 +17,38 @@ const HOST_FLAGS: u32 = hipHostMallocPortable
     | hipHostMallocNumaUser
     | hipHostMallocCoherent
     | hipHostMallocNonCoherent;
+/// Flags of `hipHostAlloc`.
+const ALLOC_FLAGS: u32 = hipHostMallocPortable | hipHostMallocMapped | hipHostMallocWriteCombined;
 /// All flags that registered memory may have.
 const REGISTER_FLAGS: u32 =
     hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory | hipHostRegisterReadOnly;
 
-/// `hipHostMalloc`, `hipHostAlloc`, `hipExtHostAlloc`.
-pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
-    let out = ptr.check()?;
-    if flags & !HOST_FLAGS != 0
-        || flags & (hipHostMallocCoherent | hipHostMallocNonCoherent)
-            == hipHostMallocCoherent | hipHostMallocNonCoherent
-    {
+/// `hipHostAlloc`: has the flags that CUDA's function has.
+pub(crate) fn alloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
+    if flags & !ALLOC_FLAGS != 0 {
         return Err(HipError::INVALID_VALUE);
     }
+    malloc(session, ptr, size, flags)
+}
+
+/// `hipHostMalloc`, `hipExtHostAlloc`.
+pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
+    let out = ptr.check()?;
+    // HIP API: nothing is what can be had with any flags.
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());
     }
-    let pinned = session.streams().mirrors.allocate_pinned(session.worker(), size, flags)?;
+    if flags & (hipHostMallocCoherent | hipHostMallocNonCoherent)
+        == hipHostMallocCoherent | hipHostMallocNonCoherent
+    {
+        out.set(Ptr::NULL);
+        return Err(HipError::INVALID_VALUE);
+    }
+    if flags & !HOST_FLAGS != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let pinned = or_null(out, session.streams().mirrors.allocate_pinned(session.worker(), size, flags))?;
     host_log::allocated(pinned, size);
     out.set(pinned);
     Ok(())
@@ -44,7 +59,7 @@ pub(crate) fn malloc_plain(session: &Session, ptr: Out<Ptr>, size: usize) -> Hip
     malloc(session, ptr, size, 0)
 }
 
-/// `hipHostFree`, `hipFreeHost`.
+/// `hipHostFree`, `hipFreeHost`. HIP API: they free all memory that [`hipFree`](super::memory::free) frees.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     session.wait_for_host_functions()?;
     let (mirrors, worker) = (&session.streams().mirrors, session.worker());
@@ -54,7 +69,7 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     {
         return host_log::freed(ptr, Ok(()));
     }
-    host_log::freed(ptr, Err(HipError::INVALID_VALUE))
+    super::memory::free(session, ptr)
 }
 
 /// `hipMallocManaged`: `flags` is `hipMemAttachGlobal` or `hipMemAttachHost`.
@@ -63,7 +78,7 @@ pub(crate) fn malloc_managed(session: &Session, ptr: Out<Ptr>, size: usize, flag
     if size == 0 || !matches!(flags, hipMemAttachGlobal | hipMemAttachHost) {
         return Err(HipError::INVALID_VALUE);
     }
-    let managed = session.streams().mirrors.allocate_managed(session.worker(), size, flags)?;
+    let managed = or_null(out, session.streams().mirrors.allocate_managed(session.worker(), size, flags))?;
     host_log::allocated(managed, size);
     out.set(managed);
     Ok(())
@@ -87,13 +102,15 @@ pub(crate) fn unregister(session: &Session, ptr: Ptr) -> HipResult<()> {
     }
 }
 
-/// `hipHostGetDevicePointer`.
+/// `hipHostGetDevicePointer`. HIP API: an address of device memory is its own.
 pub(crate) fn device_pointer(session: &Session, out: Out<Ptr>, host: Ptr, flags: u32) -> HipResult<()> {
     let out = out.check()?;
     if flags != 0 {
         return Err(HipError::INVALID_VALUE);
     }
-    out.set(Ptr::from_wire(session.streams().mirrors.device_pointer(session.worker(), host.check()?)?));
+    let is_of_device = session.worker().memory().find(host.check()?).is_some();
+    let address = || session.streams().mirrors.device_pointer(session.worker(), host);
+    out.set(if is_of_device { host } else { Ptr::from_wire(address()?) });
     Ok(())
 }
 
@@ -101,10 +118,10 @@ pub(crate) fn device_pointer(session: &Session, out: Out<Ptr>, host: Ptr, flags:
 pub(crate) fn flags(session: &Session, flags: Out<u32>, host: Ptr) -> HipResult<()> {
     let out = flags.check()?;
     match session.streams().mirrors.info(host.check()?) {
-        Some((info, _, _)) if info.origin != Origin::Managed => {
-            out.set(info.flags);
+        Some((info, _, _)) => {
+            out.set(if info.origin == Origin::Managed { 0 } else { info.flags });
             Ok(())
         }
-        _ => Err(HipError::INVALID_VALUE),
+        None => Err(HipError::INVALID_VALUE),
     }
 }

@@ -84,17 +84,33 @@ impl LaunchParams {
         Self { is_cooperative, ..self }
     }
 
-    fn check(&self, session: &Session, function: &command::Function) -> HipResult<()> {
+    /// Checks the sizes, with the number of threads that the kernel was compiled for if it is known.
+    fn check_size(&self, session: &Session, kernel_threads: Option<u64>) -> HipResult<()> {
         // A device that does not tell its limits, with 0, judges for itself.
         let known = |limit: &u64| *limit > 0;
         let properties = session.worker().properties(thread::device())?;
         let limits = LaunchLimits {
             device_threads: u64::try_from(properties.max_threads_per_block).ok().filter(known),
-            kernel_threads: function.max_threads().map(u64::from).filter(known),
+            kernel_threads: kernel_threads.filter(known),
             shared_mem_bytes: Some(properties.shared_mem_per_block).filter(known),
         };
         let (grid, block, shared_mem_bytes) = (self.grid, self.block, self.shared_mem as u64);
+        // HIP API: with more shared memory than a compute unit has, no block of hipLaunchCooperativeKernel fits.
+        if self.is_cooperative
+            && self.family == LaunchFamily::Runtime
+            && limits.shared_mem_bytes.is_some_and(|most| shared_mem_bytes > most)
+        {
+            let threads = block.into_iter().map(u64::from).fold(1, u64::saturating_mul);
+            let is_too_large = limits.device_threads.is_some_and(|most| threads > most);
+            let size_error = HipError(self.family.size_error());
+            return Err(if is_too_large { size_error } else { HipError::COOPERATIVE_LAUNCH_TOO_LARGE });
+        }
         LaunchSize { grid, block, shared_mem_bytes }.check(self.family, &limits).map_err(HipError)?;
+        Ok(())
+    }
+
+    fn check(&self, session: &Session, function: &command::Function) -> HipResult<()> {
+        self.check_size(session, function.max_threads().map(u64::from))?;
         if self.has_partial_blocks {
             tracing::warn!(
                 "kernel {}: a grid that ends with incomplete blocks cannot be launched: the protocol counts whole blocks",
@@ -103,7 +119,7 @@ impl LaunchParams {
             return Err(HipError::NOT_SUPPORTED);
         }
         if self.is_cooperative {
-            let fits = check_cooperative(session, function, grid, block, shared_mem_bytes);
+            let fits = check_cooperative(session, function, self.grid, self.block, self.shared_mem as u64);
             if fits == Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE) {
                 host_log::too_large(&function.name);
             }
@@ -168,6 +184,23 @@ pub(crate) fn kernel(session: &Session, function: Ptr, params: LaunchParams, arg
     launch(session, known, params, PassedArguments::Each(args))
 }
 
+/// `hipLaunchCooperativeKernel`. HIP API: an address that is no kernel is a wrong symbol.
+pub(crate) fn cooperative_kernel(
+    session: &Session,
+    function: Ptr,
+    params: LaunchParams,
+    args: In<Ptr>,
+) -> HipResult<()> {
+    let launched = kernel(session, function, params, args);
+    launched.map_err(|error| symbol_error(function, error))
+}
+
+/// Returns the error of functions for which an address that is no kernel is a wrong symbol.
+pub(super) fn symbol_error(function: Ptr, error: HipError) -> HipError {
+    let is_of_symbol = error == HipError::INVALID_DEVICE_FUNCTION && !function.is_null();
+    if is_of_symbol { HipError::INVALID_SYMBOL } else { error }
+}
+
 /// Returns whether launch attributes ask for a cooperative launch; other attributes are only hints.
 fn is_cooperative(attributes: *mut hipLaunchAttribute, count: u32) -> bool {
     let attributes = In::<hipLaunchAttribute>::at_address(attributes.into());
@@ -183,9 +216,12 @@ pub(crate) fn kernel_ex(
     function: Ptr,
     args: In<Ptr>,
 ) -> HipResult<()> {
-    let c = config.check()?;
-    let function = session.find_function_of(device_of(session, c.stream.into()), function)?;
+    let c = config.check().map_err(|_| HipError::INVALID_CONFIGURATION)?;
     let config = LaunchParams::runtime(c.gridDim, c.blockDim, c.dynamicSmemBytes, c.stream.into());
+    // HIP API: a kernel that is none is noticed last, unless it is null.
+    function.check().map_err(|_| HipError::INVALID_DEVICE_FUNCTION)?;
+    config.check_size(session, None)?;
+    let function = session.find_function_of(device_of(session, c.stream.into()), function)?;
     let config = config.cooperative(is_cooperative(c.attrs, c.numAttrs));
     launch(session, function, config, PassedArguments::Each(args))
 }
@@ -215,11 +251,11 @@ pub(crate) fn module_kernel(
     params: In<Ptr>,
     extra: In<Ptr>,
 ) -> HipResult<()> {
-    let known = session.program().function(function)?;
     // HIP API: only this function has limits for the blocks of a grid; all others count its threads, which have 32 bits.
     if launch.grid.iter().zip(MODULE_GRID_MAX).any(|(blocks, most)| *blocks > most) {
         return Err(HipError::INVALID_VALUE);
     }
+    let known = session.program().function(function)?;
     self::launch(session, known, launch, PassedArguments::of(params, extra)?)
 }
 

@@ -71,12 +71,15 @@ pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream
     }
     // HIP API: it is memory of the stream's device.
     let device = session.streams().order.device_of(stream);
-    let allocated = thread::with_device(device, || {
-        session.worker().make_room(size as u64)?;
-        let reply =
-            session.worker().ask_on(stream, |stream| op::MallocAsync { size: size as u64, stream })?;
-        allocation::note(session, reply.device_ptr, size, 0)
-    })?;
+    let allocated = allocation::or_null(
+        out,
+        thread::with_device(device, || {
+            session.worker().make_room(size as u64)?;
+            let reply =
+                session.worker().ask_on(stream, |stream| op::MallocAsync { size: size as u64, stream })?;
+            allocation::note(session, reply.device_ptr, size, 0)
+        }),
+    )?;
     session.streams().put(stream, Outcome::Open);
     out.set(allocated);
     Ok(())
@@ -103,11 +106,14 @@ pub(crate) fn malloc_from_pool_async(
         return Ok(());
     }
     let request = |stream| op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
-    let allocated = thread::with_device(device, || {
-        session.worker().make_room(size as u64)?;
-        let reply = session.worker().ask_on(stream, request)?;
-        allocation::note(session, reply.device_ptr, size, 0)
-    })?;
+    let allocated = allocation::or_null(
+        out,
+        thread::with_device(device, || {
+            session.worker().make_room(size as u64)?;
+            let reply = session.worker().ask_on(stream, request)?;
+            allocation::note(session, reply.device_ptr, size, 0)
+        }),
+    )?;
     session.streams().put(stream, Outcome::Open);
     out.set(allocated);
     Ok(())
@@ -133,7 +139,7 @@ pub(crate) fn mem_alloc_pitch(
     height: usize,
     element_size: u32,
 ) -> HipResult<()> {
-    if !matches!(element_size, 4 | 8 | 16) {
+    if !matches!(element_size, 4 | 8 | 16) || width == 0 || height == 0 {
         return Err(HipError::INVALID_VALUE);
     }
     alloc_pitch(session, ptr, pitch, width, height, element_size)
@@ -150,19 +156,15 @@ fn alloc_pitch(
     let (out, pitch) = (ptr.check()?, pitch.check()?);
     if width == 0 || height == 0 {
         out.set(Ptr::NULL);
-        pitch.set(0);
         return Ok(());
     }
     let request = op::MemAllocPitch { width_in_bytes: width as u64, height: height as u64, element_size };
-    // What is too large for numbers is refused by the worker.
-    let row = request.width_in_bytes.checked_next_multiple_of(PITCH_BYTES);
-    let whole = row.and_then(|row| Some((row, row.checked_mul(request.height)?)));
-    let placed = match whole {
-        Some((row, size)) => {
-            session.worker().place(placer::Kind::Device, size, 0)?.map(|device_ptr| (device_ptr, row))
-        }
-        None => None,
+    let row = request.width_in_bytes.checked_next_multiple_of(PITCH_BYTES).ok_or(HipError::INVALID_VALUE)?;
+    let Some(size) = row.checked_mul(request.height) else {
+        pitch.set(usize::try_from(row).map_err(|_| HipError::OUT_OF_MEMORY)?);
+        return Err(HipError::OUT_OF_MEMORY);
     };
+    let placed = session.worker().place(placer::Kind::Device, size, 0)?.map(|device_ptr| (device_ptr, row));
     let (device_ptr, row) = match placed {
         Some(placed) => placed,
         None => {
@@ -188,8 +190,8 @@ pub(crate) fn malloc_3d(session: &Session, ptr: Out<hipPitchedPtr>, extent: hipE
     Ok(())
 }
 
-/// `hipFree`: device memory, managed memory, that of signals, and that which a graph has allocated. HIP API: it waits for what the device has
-/// to do.
+/// `hipFree`, and `hipHostFree` of what is not pinned: memory that any function has allocated, also by a graph. HIP API: it waits for what the
+/// device has to do.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     if ptr.is_null() {
         return Ok(());
@@ -215,7 +217,10 @@ fn free_of_graph(session: &Session, ptr: Ptr) -> HipResult<Option<bool>> {
 fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     let (mirrors, worker) = (&session.streams().mirrors, session.worker());
     let device = worker.memory().find(ptr).map_or_else(thread::device, |allocation| allocation.device);
-    if !mirrors.free(worker, ptr, Origin::Managed)? && !mirrors.free(worker, ptr, Origin::Signal)? {
+    let is_mirrored = mirrors.free(worker, ptr, Origin::Managed)?
+        || mirrors.free(worker, ptr, Origin::Signal)?
+        || mirrors.free(worker, ptr, Origin::Pinned)?;
+    if !is_mirrored {
         take(session, ptr)?;
         worker.release(device, Release::Device(ptr.wire()))?;
     }
@@ -236,6 +241,13 @@ pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResu
         return if is_unused { session.submit(stream, Command::Free(ptr)) } else { Ok(()) };
     }
     let freeable = check_freeable(&session.worker().memory(), ptr);
+    // HIP API: memory of the host is freed as hipFree does.
+    if freeable.is_err()
+        && graphs.status(stream) == Status::None
+        && session.streams().mirrors.info(ptr).is_some()
+    {
+        return free(session, ptr);
+    }
     if freeable.is_ok() && graphs.record(stream, || Node::new(Command::Free(ptr)))? {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Functions about modules: loading code objects, finding kernels and variables.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use hipr_code_object::rules::KernelNeeds;
 use hipr_proto::op::GetDevicePropertiesReply;
 use hipr_proto::{Features, HipError, HipResult, op};
 
+use super::launch::symbol_error;
 use crate::command::Function as Kernel;
 use crate::convert::{Function, In, Module, Out, Ptr, Str};
 use crate::program::code::image_at;
@@ -39,7 +41,12 @@ pub(crate) fn load(session: &Session, module: Out<Module>, path: Str) -> HipResu
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
     let image = fs::read(path).map_err(|error| {
         tracing::warn!("cannot read the module {}: {error}", path.display());
-        HipError::FILE_NOT_FOUND
+        // HIP API: a folder is there, and has nothing in it.
+        if error.kind() == ErrorKind::IsADirectory {
+            HipError::INVALID_VALUE
+        } else {
+            HipError::FILE_NOT_FOUND
+        }
     })?;
     load_image(session, out, &image)
 }
@@ -121,7 +128,16 @@ pub(crate) fn global(
     if address.is_null() && bytes.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
-    let (base, size) = find(session, module)?.variable(session.worker(), text(name)?)?;
+    let name = text(name)?;
+    let (base, size) = match find(session, module)?.variable(session.worker(), name) {
+        // HIP API: a program that only asks for a size is not told that there is none.
+        Err(HipError::NOT_FOUND) if address.is_null() => return Ok(()),
+        Err(error) => {
+            address.set(Ptr::NULL);
+            return Err(error);
+        }
+        Ok(found) => found,
+    };
     address.set(base);
     bytes.set(size);
     Ok(())
@@ -129,9 +145,8 @@ pub(crate) fn global(
 
 /// `hipGetFuncBySymbol`.
 pub(crate) fn by_symbol(session: &Session, function: Out<Function>, symbol: Ptr) -> HipResult<()> {
-    let out = function.check()?;
-    let found = session.find_function(symbol.check()?)?;
-    out.set(note(session, found));
+    let found = session.find_function(symbol)?;
+    function.check()?.set(note(session, found));
     Ok(())
 }
 
@@ -186,7 +201,8 @@ pub(crate) fn attributes(
     function: Ptr,
 ) -> HipResult<()> {
     let out = attributes.check()?;
-    let function = session.find_function(function)?;
+    let found = session.find_function(function);
+    let function = found.map_err(|error| symbol_error(function, error))?;
     out.set(attributes_of(session, &function)?);
     Ok(())
 }
@@ -220,9 +236,14 @@ pub(crate) fn attribute(
 
 /// `hipFuncSetAttribute`.
 pub(crate) fn set_attribute(session: &Session, function: Ptr, attribute: i32, value: i32) -> HipResult<()> {
+    if function.is_null() {
+        return Err(HipError::INVALID_DEVICE_FUNCTION);
+    }
     if !matches!(
         attribute,
-        hipFuncAttributeMaxDynamicSharedMemorySize | hipFuncAttributePreferredSharedMemoryCarveout
+        hipFuncAttributeMaxDynamicSharedMemorySize
+            | hipFuncAttributePreferredSharedMemoryCarveout
+            | hipFuncAttributeMax
     ) {
         return Err(HipError::INVALID_VALUE);
     }
@@ -232,6 +253,10 @@ pub(crate) fn set_attribute(session: &Session, function: Ptr, attribute: i32, va
         Some(known) => known,
         None => session.find_function(function)?,
     };
+    // HIP API: the end of the list is taken for one that has no effect.
+    if attribute == hipFuncAttributeMax {
+        return Ok(());
+    }
     if let Some((needs, _)) = rules_of(session, &function)? {
         // It has no effect.
         return if needs.accepts(attribute, value) { Ok(()) } else { Err(HipError::INVALID_VALUE) };
@@ -240,19 +265,25 @@ pub(crate) fn set_attribute(session: &Session, function: Ptr, attribute: i32, va
     session.worker().ask(&op::FuncSetAttribute { function: function.handle, attribute, value })
 }
 
-/// `hipFuncSetCacheConfig`: a hint without effect on AMD's devices.
+/// `hipFuncSetCacheConfig`: a hint without effect on AMD's devices. HIP API: not even the kernel has to be one.
 pub(crate) fn set_cache_config(session: &Session, function: Ptr, config: i32) -> HipResult<()> {
+    if function.is_null() {
+        return Err(HipError::INVALID_DEVICE_FUNCTION);
+    }
     if !(hipFuncCachePreferNone..=hipFuncCachePreferEqual).contains(&config) {
         return Err(HipError::INVALID_VALUE);
     }
-    let function = session.find_function(function)?.handle;
-    session.worker().tell(&op::FuncSetCacheConfig { function, cache_config: config })
+    let Ok(known) = session.find_function(function) else { return Ok(()) };
+    session.worker().tell(&op::FuncSetCacheConfig { function: known.handle, cache_config: config })
 }
 
-/// `hipFuncSetSharedMemConfig`: a hint without effect on AMD's devices.
-pub(crate) fn set_shared_mem_config(session: &Session, function: Ptr, config: i32) -> HipResult<()> {
+/// `hipFuncSetSharedMemConfig`: a hint without effect on AMD's devices, as [`set_cache_config`].
+pub(crate) fn set_shared_mem_config(_session: &Session, function: Ptr, config: i32) -> HipResult<()> {
+    if function.is_null() {
+        return Err(HipError::INVALID_DEVICE_FUNCTION);
+    }
     if !(hipSharedMemBankSizeDefault..=hipSharedMemBankSizeEightByte).contains(&config) {
         return Err(HipError::INVALID_VALUE);
     }
-    session.find_function(function).map(drop)
+    Ok(())
 }

@@ -32,6 +32,11 @@ fn active_blocks(
     Ok(())
 }
 
+/// Returns the kernel with this handle. HIP API: none is a wrong value here.
+fn function_of(session: &Session, function: Function) -> HipResult<Arc<Kernel>> {
+    if function.is_null() { Err(HipError::INVALID_VALUE) } else { session.program().function(function) }
+}
+
 /// `hipModuleOccupancyMaxActiveBlocksPerMultiprocessor`.
 pub(crate) fn module_active_blocks(
     s: &Session,
@@ -40,7 +45,7 @@ pub(crate) fn module_active_blocks(
     block: i32,
     shared: usize,
 ) -> HipResult<()> {
-    active_blocks(s, out, &s.program().function(f)?, block, shared)
+    active_blocks(s, out, &function_of(s, f)?, block, shared)
 }
 
 /// `hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`: the flags concern caches that AMD's devices do not
@@ -65,6 +70,7 @@ pub(crate) fn kernel_active_blocks(
     block: i32,
     shared: usize,
 ) -> HipResult<()> {
+    out.check()?;
     active_blocks(s, out, &s.find_function(f)?, block, shared)
 }
 
@@ -146,7 +152,7 @@ pub(crate) fn module_block_size(
     shared: usize,
     limit: i32,
 ) -> HipResult<()> {
-    block_size(session, (grid, block), &session.program().function(function)?, shared, limit, 0)
+    block_size(session, (grid, block), &function_of(session, function)?, shared, limit, 0)
 }
 
 /// `hipModuleOccupancyMaxPotentialBlockSizeWithFlags`.
@@ -160,7 +166,7 @@ pub(crate) fn module_block_size_flags(
     flags: u32,
 ) -> HipResult<()> {
     check_flags(flags)?;
-    block_size(session, (grid, block), &session.program().function(function)?, shared, limit, flags)
+    block_size(session, (grid, block), &function_of(session, function)?, shared, limit, flags)
 }
 
 /// `hipOccupancyMaxPotentialBlockSize`.
@@ -172,6 +178,8 @@ pub(crate) fn kernel_block_size(
     shared: usize,
     limit: i32,
 ) -> HipResult<()> {
+    grid.check()?;
+    block.check()?;
     block_size(session, (grid, block), &session.find_function(function)?, shared, limit, 0)
 }
 
@@ -190,8 +198,10 @@ pub(crate) fn available_shared_mem(
     }
     let function = session.find_function(function)?;
     let declared = attributes_of(session, &function)?.sharedSizeBytes as u64;
-    let all = session.worker().properties(thread::device())?.shared_mem_per_block;
-    let each = all / u64::try_from(blocks).unwrap_or(1);
+    let device = session.worker().properties(thread::device())?;
+    // HIP API: no more blocks than a compute unit has threads for.
+    let most = (device.max_threads_per_multi_processor / block_size).max(1);
+    let each = device.shared_mem_per_block / u64::try_from(blocks.min(most)).unwrap_or(1);
     out.set(each.saturating_sub(declared) as usize);
     Ok(())
 }

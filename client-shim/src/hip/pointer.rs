@@ -3,6 +3,7 @@
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult, op};
 
+use super::context;
 use crate::convert::{In, Out, Ptr};
 use crate::session::Session;
 use crate::stream::mirror::{Origin, RegionInfo};
@@ -45,7 +46,8 @@ pub(crate) fn attributes(session: &Session, out: Out<hipPointerAttribute_t>, ptr
                 .as_mut_ptr(),
             hostPointer: info.host.offset(offset).as_mut_ptr(),
             isManaged: i32::from(info.origin == Origin::Managed),
-            allocationFlags: info.flags,
+            // HIP API: how managed memory is attached is no flag of its allocation.
+            allocationFlags: if info.origin == Origin::Managed { 0 } else { info.flags },
         },
         Found::Nothing => hipPointerAttribute_t {
             r#type: hipMemoryTypeUnregistered,
@@ -56,48 +58,66 @@ pub(crate) fn attributes(session: &Session, out: Out<hipPointerAttribute_t>, ptr
     Ok(())
 }
 
-/// Writes one attribute to `data`, in the type that the attribute has.
+/// Writes one attribute to `data`, in the type that AMD's runtime gives it; of an address that HIP does not know, what says so.
+///
+/// # Errors
+/// `hipErrorNotSupported` for an attribute that AMD's devices do not have, `hipErrorInvalidValue` for one that is none, or that the memory does not
+/// have.
 fn write_attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) -> HipResult<()> {
     let whole = |value: i32| Out::<i32>::at_address(data).set(value);
+    let flag = |value: bool| Out::<u8>::at_address(data).set(value.into());
     let pointer = |value: Ptr| Out::<Ptr>::at_address(data).set(value);
+    // HIP API: 32 bits of sizes and numbers of buffers.
+    let low = |value: usize| Out::<u32>::at_address(data).set(value as u32);
     let found = find(session, ptr);
+    let is_known = !matches!(found, Found::Nothing);
+    let is_managed = matches!(&found, Found::Both(info, _) if info.origin == Origin::Managed);
+    let (base, len, device) = match &found {
+        Found::Device(allocation) => (allocation.base, allocation.size_bytes, allocation.device),
+        Found::Both(info, _) => (info.host, info.len, info.device),
+        Found::Nothing => (Ptr::NULL, 0, hipInvalidDeviceId),
+    };
     match (attribute, found) {
+        (HIP_POINTER_ATTRIBUTE_CONTEXT, Found::Device(_)) => pointer(Ptr(context::of(device).0)),
+        (HIP_POINTER_ATTRIBUTE_CONTEXT, _) => return Err(HipError::INVALID_VALUE),
         (HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, Found::Device(_)) => whole(hipMemoryTypeDevice),
-        (HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, Found::Both(info, _)) => {
-            whole(if info.origin == Origin::Managed { hipMemoryTypeManaged } else { hipMemoryTypeHost })
-        }
+        (HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, Found::Both(..)) => whole(hipMemoryTypeHost),
+        (HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, Found::Nothing) => whole(hipMemoryTypeUnregistered),
         (HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, Found::Device(_)) => pointer(ptr),
         (HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, Found::Both(..)) => {
-            pointer(Ptr::from_wire(session.streams().mirrors.device_address(session.worker(), ptr)?))
+            pointer(Ptr::from_wire(session.streams().mirrors.device_address(session.worker(), ptr)?));
         }
         (HIP_POINTER_ATTRIBUTE_HOST_POINTER, Found::Both(info, offset)) => pointer(info.host.offset(offset)),
-        (HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS, Found::Device(_) | Found::Both(..)) => {
-            whole(session.is_synchronous(ptr).into());
+        (HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, _) => pointer(Ptr::NULL),
+        (HIP_POINTER_ATTRIBUTE_HOST_POINTER, _) => {
+            pointer(Ptr::NULL);
+            return Err(HipError::INVALID_VALUE);
         }
-        (HIP_POINTER_ATTRIBUTE_BUFFER_ID, Found::Device(allocation)) => pointer(allocation.base),
-        (HIP_POINTER_ATTRIBUTE_BUFFER_ID, Found::Both(info, _)) => pointer(info.host),
-        (HIP_POINTER_ATTRIBUTE_IS_MANAGED, Found::Device(_)) => whole(0),
-        (HIP_POINTER_ATTRIBUTE_IS_MANAGED, Found::Both(info, _)) => {
-            whole(i32::from(info.origin == Origin::Managed))
+        (HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS, _) => flag(is_known && session.is_synchronous(ptr)),
+        (HIP_POINTER_ATTRIBUTE_BUFFER_ID, _) => low(base.0),
+        (HIP_POINTER_ATTRIBUTE_IS_MANAGED, _) => flag(is_managed),
+        (HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, _) => whole(device),
+        (HIP_POINTER_ATTRIBUTE_IS_LEGACY_HIP_IPC_CAPABLE, found) => {
+            whole(matches!(found, Found::Device(_)).into());
         }
-        (HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, Found::Device(allocation)) => whole(allocation.device),
-        (HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, Found::Both(info, _)) => whole(info.device),
-        (HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, Found::Device(allocation)) => pointer(allocation.base),
-        (HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, Found::Both(info, _)) => pointer(info.host),
-        (HIP_POINTER_ATTRIBUTE_RANGE_SIZE, Found::Device(allocation)) => pointer(Ptr(allocation.size_bytes)),
-        (HIP_POINTER_ATTRIBUTE_RANGE_SIZE, Found::Both(info, _)) => pointer(Ptr(info.len)),
-        (HIP_POINTER_ATTRIBUTE_MAPPED, Found::Device(_) | Found::Both(..)) => whole(1),
+        (HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, _) => pointer(base),
+        (HIP_POINTER_ATTRIBUTE_RANGE_SIZE, _) => low(len),
+        (HIP_POINTER_ATTRIBUTE_MAPPED, _) => flag(is_known),
+        (HIP_POINTER_ATTRIBUTE_ACCESS_FLAGS, _) => {
+            whole(0);
+            return Ok(());
+        }
         (HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, Found::Device(allocation)) => {
             let ask = op::PointerGetAttribute { ptr: allocation.base.wire(), attribute, reserved: 0 };
             let data = thread::with_device(allocation.device, || session.worker().ask(&ask))?.data;
             pointer(Ptr::from_wire(session.worker().links().of_device(allocation.device).marked(data)));
         }
         (HIP_POINTER_ATTRIBUTE_CONTEXT..=HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, _) => {
-            return Err(HipError::INVALID_VALUE);
+            return Err(HipError::NOT_SUPPORTED);
         }
-        _ => return Err(HipError::NOT_SUPPORTED),
+        _ => return Err(HipError::INVALID_VALUE),
     }
-    Ok(())
+    if is_known { Ok(()) } else { Err(HipError::INVALID_VALUE) }
 }
 
 /// `hipPointerGetAttribute`.
@@ -119,7 +139,7 @@ pub(crate) fn set_attribute(session: &Session, value: Ptr, attribute: i32, ptr: 
     if session.set_synchronous(ptr, is_synchronous) { Ok(()) } else { Err(HipError::INVALID_DEVICE_POINTER) }
 }
 
-/// `hipDrvPointerGetAttributes`: attributes that an address does not have are null, not errors.
+/// `hipDrvPointerGetAttributes`: attributes that an address does not have are no errors.
 pub(crate) fn drv_attributes(
     session: &Session,
     count: u32,
@@ -127,14 +147,12 @@ pub(crate) fn drv_attributes(
     data: In<Ptr>,
     ptr: Ptr,
 ) -> HipResult<()> {
-    if count == 0 || attributes.is_null() || data.is_null() {
+    if count == 0 || attributes.is_null() || data.is_null() || ptr.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
     for index in 0..count as usize {
         let (Some(attribute), Some(place)) = (attributes.value_at(index), data.at(index)) else { continue };
-        if write_attribute(session, place.check()?, attribute, ptr).is_err() {
-            Out::<i32>::at_address(place).set(0);
-        }
+        let _ = write_attribute(session, place.check()?, attribute, ptr);
     }
     Ok(())
 }

@@ -83,6 +83,9 @@ pub(crate) fn set_access(
     count: usize,
 ) -> HipResult<()> {
     let home = info(session, pool)?.device;
+    if list.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
     for index in 0..count {
         let hipMemAccessDesc { location, flags } = list.at(index).ok_or(HipError::INVALID_VALUE)?;
         if location.r#type != hipMemLocationTypeDevice {

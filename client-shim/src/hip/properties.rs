@@ -155,6 +155,22 @@ pub(crate) fn own_attribute(session: &Session, attribute: i32) -> HipResult<Opti
     Ok(is_own.then_some(0))
 }
 
+/// Returns whether `hipDeviceGetAttribute` refuses an attribute that HIP lists and AMD's devices do not have.
+pub(super) fn is_refused(attribute: i32) -> bool {
+    matches!(
+        attribute,
+        hipDeviceAttributeMaxSurface1DLayered..=hipDeviceAttributeMaxSurfaceCubemapLayered
+            | hipDeviceAttributeMaxTexture1DLayered
+            | hipDeviceAttributeMaxTexture2DGather..=hipDeviceAttributeMaxTexture2DMipmap
+            | hipDeviceAttributeMaxTexture3DAlt
+            | hipDeviceAttributeMaxTextureCubemapLayered
+            | hipDeviceAttributeMaxThreadsDim
+            | hipDeviceAttributeSingleToDoublePrecisionPerfRatio
+            | hipDeviceAttributeTccDriver
+            | hipDeviceAttributeClockInstructionRate
+    )
+}
+
 /// The features in `hipDeviceArch_t` of every GPU that runs HIP: all but funnel shift, `__syncthreads_*`, surface functions and
 /// dynamic parallelism (bits 11, 13, 14, 16).
 const ARCH: hipDeviceArch_t = hipDeviceArch_t { bits: 0x97ff };

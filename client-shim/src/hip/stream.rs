@@ -75,11 +75,11 @@ pub(crate) fn query(session: &Session, stream: Stream) -> HipResult<()> {
 
 /// `hipStreamWaitEvent`. An event that was never recorded is no reason to wait.
 pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags: u32) -> HipResult<()> {
-    if event.is_null() {
-        return Err(HipError::INVALID_HANDLE);
-    }
     if flags > hipEventWaitExternal {
         return Err(HipError::INVALID_VALUE);
+    }
+    if event.is_null() {
+        return Err(HipError::INVALID_HANDLE);
     }
     session.submit(session.valid_handle(stream)?, Command::Wait(event, flags))
 }

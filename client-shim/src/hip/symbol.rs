@@ -1,5 +1,6 @@
 //! Functions about variables that exist on host and device: `__device__`, `__constant__`, `__managed__`.
 
+use hipr_abi::hipMemcpyDeviceToDeviceNoCU;
 use hipr_proto::op::kind;
 use hipr_proto::{HipError, HipResult};
 
@@ -36,8 +37,14 @@ pub(super) fn part(session: &Session, symbol: Ptr, len: usize, offset: usize) ->
 
 /// Checks the kind of a copy to or from a symbol, whose side is the device.
 fn check_kind(kind: i32, host: i32) -> HipResult<()> {
-    let is_right = kind == host || matches!(kind, kind::DEVICE_TO_DEVICE | kind::DEFAULT);
+    let is_right = kind == host || matches!(kind, kind::DEVICE_TO_DEVICE | hipMemcpyDeviceToDeviceNoCU);
     if is_right { Ok(()) } else { Err(HipError::INVALID_MEMCPY_DIRECTION) }
+}
+
+/// Returns the kind of a copy from a symbol. HIP API: one within the device may go to memory of the host.
+fn kind_of_source(kind: i32) -> HipResult<i32> {
+    check_kind(kind, kind::DEVICE_TO_HOST)?;
+    Ok(if kind == kind::DEVICE_TO_HOST { kind } else { kind::DEFAULT })
 }
 
 /// Copies `len` bytes to `offset` of a variable. If its address is not known yet, few bytes of the program are sent without it.
@@ -51,7 +58,7 @@ fn copy_in(
     waits: Waits,
 ) -> HipResult<()> {
     check_kind(kind, kind::HOST_TO_DEVICE)?;
-    let is_of_program = matches!(kind, kind::HOST_TO_DEVICE | kind::DEFAULT) && !src.is_null();
+    let is_of_program = kind == kind::HOST_TO_DEVICE && !src.is_null();
     if is_of_program
         && (1..=NUMBERED_MAX_BYTES).contains(&len)
         && let Some(variable) = session.find_numbered(symbol)?
@@ -104,7 +111,7 @@ pub(crate) fn copy_from(
     offset: usize,
     kind: i32,
 ) -> HipResult<()> {
-    check_kind(kind, kind::DEVICE_TO_HOST)?;
+    let kind = kind_of_source(kind)?;
     let src = part(s, symbol, len, offset)?;
     linear(s, dst.check()?, src, len, kind, Stream::NULL, Waits::Yes)
 }
@@ -119,7 +126,7 @@ pub(crate) fn copy_from_async(
     kind: i32,
     stream: Stream,
 ) -> HipResult<()> {
-    check_kind(kind, kind::DEVICE_TO_HOST)?;
+    let kind = kind_of_source(kind)?;
     let src = part(session, symbol, len, offset)?;
     linear(session, dst.check()?, src, len, kind, stream, Waits::No)
 }

@@ -402,8 +402,14 @@ impl Call {
                 streams.events.info(*event)?;
                 graphs.record_event(*event, stream)
             }
-            Command::Wait(event, _) => {
+            Command::Wait(event, flags) => {
                 streams.events.info(*event)?;
+                // HIP API: a node of the graph, which waits for what is recorded when it is launched.
+                if *flags == hipEventWaitExternal
+                    && graphs.record(stream, || Node::new(Command::Wait(*event, 0)))?
+                {
+                    return Ok(true);
+                }
                 graphs.wait_event(stream, *event, streams.order.is_blocking(stream))
             }
             _ => Ok(false),

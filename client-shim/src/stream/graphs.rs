@@ -306,7 +306,8 @@ impl SessionGraphs {
         self.with(|tables| tables.captures.record_event(event.wire(), stream))
     }
 
-    /// Makes a capturing stream wait for an event; returns false if neither is part of a capture.
+    /// Makes a capturing stream wait for an event; returns false if the event is not part of a capture, so that the stream itself waits. HIP API:
+    /// AMD's runtime lets a capture go on that waits for an event from outside; the graph has nothing of it.
     ///
     /// # Errors
     /// What HIP says of this capture.
@@ -314,7 +315,13 @@ impl SessionGraphs {
         if !self.has_captures() {
             return Ok(false);
         }
-        self.with(|tables| tables.captures.wait_event(stream, event.wire(), is_blocking))
+        self.with(|tables| {
+            let is_from_outside = !tables.captures.is_captured(event.wire());
+            if is_from_outside && tables.captures.status(stream) == Status::Active {
+                return Ok(false);
+            }
+            tables.captures.wait_event(stream, event.wire(), is_blocking)
+        })
     }
 
     /// Removes a destroyed stream from the captures.

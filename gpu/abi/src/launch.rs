@@ -50,17 +50,17 @@ impl LaunchSize {
     ///
     /// # Errors
     /// The `hipError_t` of the first rule that the launch breaks, in HIP's order: the family's
-    /// [`size_error`](LaunchFamily::size_error) for a dimension of 0, for more threads than 32 bits count in a dimension of the whole
-    /// grid and for more threads in a block than the device runs; `hipErrorInvalidValue` for too much shared memory;
+    /// [`size_error`](LaunchFamily::size_error) for a dimension of 0 and for more threads than 32 bits count in a dimension of the whole
+    /// grid; `hipErrorInvalidValue` for too much shared memory; `size_error` again for more threads in a block than the device runs;
     /// `hipErrorLaunchFailure` for a block larger than the kernel was compiled for.
     #[inline]
     pub const fn check(&self, family: LaunchFamily, limits: &LaunchLimits) -> Result<u64, c_int> {
-        let threads = match threads_of_block(self.grid, self.block) {
-            Some(threads) if !exceeds(threads, limits.device_threads) => threads,
-            _ => return Err(family.size_error()),
-        };
+        let Some(threads) = threads_of_block(self.grid, self.block) else { return Err(family.size_error()) };
         if exceeds(self.shared_mem_bytes, limits.shared_mem_bytes) {
             return Err(hipErrorInvalidValue);
+        }
+        if exceeds(threads, limits.device_threads) {
+            return Err(family.size_error());
         }
         if exceeds(threads, limits.kernel_threads) { Err(hipErrorLaunchFailure) } else { Ok(threads) }
     }

@@ -49,8 +49,8 @@ fn the_first_rule_that_is_broken_gives_the_error() {
                             let threads = threads_of([3, 1, 2], block);
                             let expected = match threads {
                                 None => Err(wrong_size),
-                                Some(threads) if !within(threads, device_threads) => Err(wrong_size),
                                 Some(_) if !within(shared_mem_bytes, shared) => Err(hipErrorInvalidValue),
+                                Some(threads) if !within(threads, device_threads) => Err(wrong_size),
                                 Some(threads) if !within(threads, kernel_threads) => {
                                     Err(hipErrorLaunchFailure)
                                 }

@@ -51,6 +51,8 @@ pub struct SimContext {
     next_handle: u64,
     /// The size of a kernel's stack, by device.
     stack_bytes: Vec<u64>,
+    /// hipLimitMallocHeapSize of each device.
+    malloc_heap_bytes: Vec<u64>,
     events: BTreeMap<u64, Event>,
     modules: BTreeMap<u64, Module>,
     functions: BTreeMap<u64, Arc<Function>>,
@@ -64,6 +66,7 @@ impl SimContext {
         let shared = Shared::new(&gpu, waker, allocator, Arc::default());
         Self {
             stack_bytes: vec![STACK_DEFAULT_BYTES; gpu.budgets.len()],
+            malloc_heap_bytes: vec![MALLOC_HEAP_BYTES; gpu.budgets.len()],
             gpu,
             device: 0,
             shared,
@@ -252,19 +255,24 @@ impl Context for SimContext {
     fn limit(&self, limit: i32) -> HipResult<u64> {
         match limit {
             LIMIT_STACK_SIZE => Ok(self.stack_bytes[self.device]),
-            LIMIT_MALLOC_HEAP_SIZE => Ok(MALLOC_HEAP_BYTES),
+            LIMIT_MALLOC_HEAP_SIZE => Ok(self.malloc_heap_bytes[self.device]),
             _ => Err(HipError::UNSUPPORTED_LIMIT),
         }
     }
 
-    /// Sets a limit; the stack size, a multiple of 16 and less than 128 KiB, is that of kernels whose stack depth the compiler does not know.
+    /// Sets a limit: the stack size, a multiple of 16 and less than 128 KiB, is that of kernels whose stack depth the compiler does not know; the
+    /// heap of kernels, at most all memory, grows by itself, so that its size is only told.
     fn set_limit(&mut self, limit: i32, value: u64) -> HipResult<()> {
         match limit {
             LIMIT_STACK_SIZE if value <= STACK_MAX_BYTES => {
                 self.stack_bytes[self.device] = value.next_multiple_of(STACK_GRANULE_BYTES);
                 Ok(())
             }
-            LIMIT_STACK_SIZE => Err(HipError::INVALID_VALUE),
+            LIMIT_MALLOC_HEAP_SIZE if value <= self.budget().total_bytes() => {
+                self.malloc_heap_bytes[self.device] = value;
+                Ok(())
+            }
+            LIMIT_STACK_SIZE | LIMIT_MALLOC_HEAP_SIZE => Err(HipError::INVALID_VALUE),
             _ => Err(HipError::UNSUPPORTED_LIMIT),
         }
     }
@@ -290,6 +298,7 @@ impl Context for SimContext {
         self.shared = Shared::new(&self.gpu, self.shared.waker.clone(), allocator, device_ns);
         lock(&self.shared.state).streams.set_current(self.device);
         self.stack_bytes.fill(STACK_DEFAULT_BYTES);
+        self.malloc_heap_bytes.fill(MALLOC_HEAP_BYTES);
         self.events.clear();
         self.modules.clear();
         self.functions.clear();

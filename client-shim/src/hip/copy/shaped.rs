@@ -87,7 +87,7 @@ fn by_param_2d(session: &Session, params: In<hip_Memcpy2D>, stream: Stream, wait
     let src = typed(p.srcMemoryType, p.srcHost.into(), p.srcDevice.into(), size)?;
     let dst = MemoryBox::inside(dst, pitch(p.dstPitch), p.Height, (p.dstXInBytes, p.dstY, 0))?;
     let src = MemoryBox::inside(src, pitch(p.srcPitch), p.Height, (p.srcXInBytes, p.srcY, 0))?;
-    copy(session, MemoryCopy { dst, src, size }, stream, waits)
+    copy(session, with_room(MemoryCopy { dst, src, size })?, stream, waits)
 }
 
 /// `hipMemcpy3D`.
@@ -147,7 +147,14 @@ pub(crate) fn drv_3d_async(session: &Session, params: In<HIP_MEMCPY3D>, stream: 
 }
 
 fn by_drv_3d(session: &Session, params: In<HIP_MEMCPY3D>, stream: Stream, waits: Waits) -> HipResult<()> {
-    copy(session, of_driver(params)?, stream, waits)
+    copy(session, with_room(of_driver(params)?)?, stream, waits)
+}
+
+/// Returns a copy whose rows and slices have room. HIP API: the functions with the driver's structures have one error for those that do not.
+fn with_room(copy: MemoryCopy) -> HipResult<MemoryCopy> {
+    let has_low_slices = copy.dst.rows < copy.size.height || copy.src.rows < copy.size.height;
+    let is_wrong = copy.has_narrow_pitch() || has_low_slices;
+    if is_wrong && copy.size.bytes() != Some(0) { Err(HipError::INVALID_VALUE) } else { Ok(copy) }
 }
 
 /// Returns a pitch or a number of rows that is given; 0 stands for the usual one.

@@ -7,7 +7,7 @@ use hipr_graph::{Exec, UpdateResult};
 use hipr_proto::{HipError, HipResult};
 
 use super::objects;
-use crate::command::Node;
+use crate::command::{Command, Node};
 use crate::convert::{Chars, Out, Ptr, Stream};
 use crate::hip::allocation;
 use crate::session::Session;
@@ -34,27 +34,41 @@ pub(super) fn change<T>(
 
 /// `hipGraphNodeSetEnabled`.
 pub(crate) fn set_enabled(session: &Session, exec: Ptr, node: Ptr, is_enabled: u32) -> HipResult<()> {
-    change(session, exec, |exec| exec.set_enabled(node.wire(), is_enabled != 0))
+    change(session, exec, |exec| {
+        check_switchable(exec.work(node.wire())?)?;
+        exec.set_enabled(node.wire(), is_enabled != 0)
+    })
+}
+
+/// Checks that a node can be switched off. HIP API: kernels, copies and fills can.
+fn check_switchable(node: &Node) -> HipResult<()> {
+    match **node {
+        Command::Kernel(_) | Command::Copy(_) | Command::PeerCopy(_) | Command::Fill(_) => Ok(()),
+        _ => Err(HipError::INVALID_VALUE),
+    }
 }
 
 /// `hipGraphNodeGetEnabled`.
 pub(crate) fn is_enabled(session: &Session, exec: Ptr, node: Ptr, is_enabled: Out<u32>) -> HipResult<()> {
     let out = is_enabled.check()?;
-    out.set(session.streams().graphs.with(|tables| tables.exec(exec)?.is_enabled(node.wire()))?.into());
+    let is_enabled = session.streams().graphs.with(|tables| {
+        let exec = tables.exec(exec)?;
+        check_switchable(exec.work(node.wire())?)?;
+        exec.is_enabled(node.wire())
+    })?;
+    out.set(is_enabled.into());
     Ok(())
 }
 
-/// `hipGraphInstantiate`: does not report the node and the text of an error.
+/// `hipGraphInstantiate`: as AMD's runtime does not report the node and the text of an error.
 pub(crate) fn instantiate(
     session: &Session,
     exec: Out<Ptr>,
     graph: Ptr,
-    error_node: Out<Ptr>,
-    log: Chars,
-    log_bytes: usize,
+    _error_node: Out<Ptr>,
+    _log: Chars,
+    _log_bytes: usize,
 ) -> HipResult<()> {
-    error_node.set(Ptr::NULL);
-    log.set(b"", log_bytes);
     instantiate_with_flags(session, exec, graph, 0)
 }
 

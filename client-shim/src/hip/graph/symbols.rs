@@ -22,12 +22,15 @@ pub(crate) struct Part {
 impl Part {
     /// Returns the address of the part on the device.
     fn address(self, session: &Session) -> HipResult<Ptr> {
-        let address = symbol::part(session, self.symbol, self.len, self.offset)?;
-        if self.len > 0 { Ok(address) } else { Err(HipError::INVALID_VALUE) }
+        if self.len == 0 {
+            return Err(HipError::INVALID_VALUE);
+        }
+        symbol::part(session, self.symbol, self.len, self.offset)
     }
 
     fn copy_to(self, session: &Session, src: Ptr, kind: i32) -> HipResult<Node> {
-        memcpy_1d(session, self.address(session)?, src.check()?, self.len, kind)
+        let src = src.check()?;
+        memcpy_1d(session, self.address(session)?, src, self.len, kind)
     }
 
     fn copy_from(self, session: &Session, dst: Ptr, kind: i32) -> HipResult<Node> {
@@ -43,6 +46,7 @@ pub(crate) fn add_copy_to(
     src: Ptr,
     kind: i32,
 ) -> HipResult<()> {
+    node.check(session)?;
     node.add(session, Some(part.copy_to(session, src, kind)?))
 }
 
@@ -54,6 +58,7 @@ pub(crate) fn add_copy_from(
     part: Part,
     kind: i32,
 ) -> HipResult<()> {
+    node.check(session)?;
     node.add(session, Some(part.copy_from(session, dst, kind)?))
 }
 
