@@ -7,7 +7,7 @@
 //! module  PID  NUMBER  PATH
 //! alloc   PID  FUNCTION  ADDRESS  BYTES  STACK
 //! free    PID  FUNCTION  ADDRESS  STACK            memory is freed
-//! refused PID  FUNCTION  ADDRESS  STACK            what is freed is no such memory
+//! refused PID  FUNCTION  ADDRESS  STACK            what is freed is no such memory, or none of this function's, so that `free` follows
 //! large   PID  FUNCTION  KERNEL   STACK            a cooperative launch has more blocks than the device holds at once
 //! ```
 
@@ -78,6 +78,13 @@ pub(crate) fn freed(ptr: Ptr, result: HipResult<()>) -> HipResult<()> {
         }
     }
     result
+}
+
+/// Notes that the program is about to free memory by a function that is not for it, which HIP lets it.
+pub(crate) fn freed_by_other(ptr: Ptr) {
+    if let Some(log) = log() {
+        write(log, "refused", &format!("{:x}", ptr.0));
+    }
 }
 
 /// Notes a cooperative launch of more blocks than the device holds at once.

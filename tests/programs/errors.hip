@@ -358,7 +358,7 @@ static void launches() {
     // AMD's runtime 7 reads what it takes for a kernel.
     if (check::amds_release() != 7) ERROR_IS(hipLaunchKernel(&not_a_kernel, dim3(1), dim3(1), arguments, 0, nullptr), hipErrorInvalidDeviceFunction);
 
-    // The first rule that is broken gives the error: the device's limit of threads, its shared memory, the kernel's own bound.
+    // The first rule that is broken gives the error: the device's shared memory, its limit of threads, the kernel's own bound.
     DeviceArray<int> written(1024);
     int* target = written.get();
     void* target_argument[] = {&target};
@@ -369,10 +369,10 @@ static void launches() {
             for (const void* kernel : {any, bounded}) {
                 hipError_t wanted = hipSuccess;
                 if (kernel == bounded && threads > 64) wanted = hipErrorLaunchFailure;
-                if (shared > 65536) wanted = hipErrorInvalidValue;
                 if (threads > 1024) wanted = hipErrorInvalidConfiguration;
+                if (shared > 65536) wanted = hipErrorInvalidValue;
                 const hipError_t got = hipLaunchKernel(kernel, dim3(1), dim3(threads), target_argument, shared, nullptr), last = hipGetLastError();
-                // AMD's runtime 6 has one code for both limits of the device; 7 asks for shared memory first, and keeps another code than it returns.
+                // AMD's runtime 6 has one code for both limits of the device; 7 keeps another code than it returns.
                 const bool is_other = check::amds_release() > 0 && threads > 1024;
                 EXPECT(got == wanted || (is_other && got == hipErrorInvalidValue));
                 EXPECT(last == got || (is_other && last == hipErrorInvalidValue));

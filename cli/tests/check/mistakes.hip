@@ -42,7 +42,7 @@ static void block_race() {
 static void host_mistakes() {
     char *memory = static_cast<char *>(allocate(4096));
     (void)hipFree(memory + 16);     // inside
-    (void)hipHostFree(memory);      // function
+    (void)hipHostFree(allocate(4096)); // function
     (void)hipFree(memory);          // free
     (void)hipFree(memory);          // again
     void *of_the_host = malloc(64);

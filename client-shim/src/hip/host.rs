@@ -69,6 +69,10 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     {
         return host_log::freed(ptr, Ok(()));
     }
+    let is_of_device = worker.memory().find(ptr).is_some_and(|found| found.base == ptr);
+    if is_of_device || mirrors.info(ptr).is_some_and(|(_, offset, _)| offset == 0) {
+        host_log::freed_by_other(ptr);
+    }
     super::memory::free(session, ptr)
 }
 

@@ -214,12 +214,21 @@ fn free_of_graph(session: &Session, ptr: Ptr) -> HipResult<Option<bool>> {
     freed.map_err(|error| host_log::freed(ptr, Err(error)).err().unwrap_or(error))
 }
 
+/// Frees pinned memory, which has a function of its own; returns whether it is such memory.
+fn free_pinned(session: &Session, ptr: Ptr) -> HipResult<bool> {
+    let is_pinned = session.streams().mirrors.free(session.worker(), ptr, Origin::Pinned)?;
+    if is_pinned {
+        host_log::freed_by_other(ptr);
+    }
+    Ok(is_pinned)
+}
+
 fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     let (mirrors, worker) = (&session.streams().mirrors, session.worker());
     let device = worker.memory().find(ptr).map_or_else(thread::device, |allocation| allocation.device);
     let is_mirrored = mirrors.free(worker, ptr, Origin::Managed)?
         || mirrors.free(worker, ptr, Origin::Signal)?
-        || mirrors.free(worker, ptr, Origin::Pinned)?;
+        || free_pinned(session, ptr)?;
     if !is_mirrored {
         take(session, ptr)?;
         worker.release(device, Release::Device(ptr.wire()))?;

@@ -4,6 +4,5 @@
 int main() {
     int *memory = device<int>(64);
     (void)hipHostFree(memory); // BUG
-    (void)hipFree(memory);
     return 0;
 }

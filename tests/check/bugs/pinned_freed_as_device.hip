@@ -5,6 +5,5 @@ int main() {
     void *memory = nullptr;
     (void)hipHostMalloc(&memory, 4096, 0);
     (void)hipFree(memory); // BUG
-    (void)hipHostFree(memory);
     return 0;
 }
