@@ -195,11 +195,11 @@ impl MemoryCopy {
         let Self { dst, src, size } = self;
         let bytes = size.bytes().ok_or(HipError::INVALID_VALUE)?;
         if bytes > 0 {
-            if self.has_narrow_pitch() {
-                return Err(HipError::INVALID_PITCH_VALUE);
-            }
             dst.at.check()?;
             src.at.check()?;
+            if size.height > 1 && self.has_narrow_pitch() {
+                return Err(HipError::INVALID_PITCH_VALUE);
+            }
             if size.depth > 1 && (dst.rows < size.height || src.rows < size.height) {
                 return Err(HipError::INVALID_VALUE);
             }

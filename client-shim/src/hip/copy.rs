@@ -13,7 +13,7 @@ use hipr_graph::Status;
 use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, HipResult};
 
-use crate::command::{Command, MemoryBox, MemoryCopy, hints};
+use crate::command::{Command, MemoryBox, MemoryCopy};
 use crate::convert::{Ptr, Stream};
 use crate::session::Session;
 
@@ -31,24 +31,33 @@ pub(crate) enum Waits {
 }
 
 /// Puts a copy on a stream; all copy functions end here.
+#[inline]
 fn copy(session: &Session, copy: MemoryCopy, stream: Stream, waits: Waits) -> HipResult<()> {
     let stream = session.handle(stream)?;
-    let copied = session.submit_copy(stream, &copy, waits == Waits::Yes);
-    if copied == Err(HipError::INVALID_VALUE)
-        && let Some(copy) = without_wrong_kind(session, &copy, waits)
-    {
-        session.submit_copy(stream, &copy, waits == Waits::Yes)?;
-    } else {
-        copied?;
+    if let Err(error) = session.submit_copy(stream, &copy, waits == Waits::Yes) {
+        copy_again(session, &copy, stream, waits, error)?;
     }
     let is_synchronous = || session.is_synchronous(copy.dst.at) || session.is_synchronous(copy.src.at);
     if waits == Waits::Yes && is_synchronous() { finish(session, stream) } else { Ok(()) }
 }
 
-/// Returns a copy of consecutive bytes without what its kind says of memory that HIP does not know: nothing for others. HIP API: if HIP knows the
-/// destination, it is no error to call other memory, which the copy reads, that of the device; nor the other way round for a copy that does not
-/// wait.
-fn without_wrong_kind(session: &Session, copy: &MemoryCopy, waits: Waits) -> Option<MemoryCopy> {
+/// Puts a copy on a stream that was refused with `error`, if only what its kind says of memory that HIP does not know was wrong. HIP API: if HIP
+/// knows the destination, it is no error to call other memory, which the copy reads, that of the device; nor the other way round for a copy that does
+/// not wait.
+///
+/// # Errors
+/// `error`, or those of the copy.
+#[cold]
+fn copy_again(
+    session: &Session,
+    copy: &MemoryCopy,
+    stream: u64,
+    waits: Waits,
+    error: HipError,
+) -> HipResult<()> {
+    if error != HipError::INVALID_VALUE || !copy.is_linear() {
+        return Err(error);
+    }
     let is_known =
         |at| session.worker().memory().find(at).is_some() || session.streams().mirrors.info(at).is_some();
     let is_wrong = |end: MemoryBox| end.is_device == Some(true) && !is_known(end.at);
@@ -56,9 +65,9 @@ fn without_wrong_kind(session: &Session, copy: &MemoryCopy, waits: Waits) -> Opt
     match (is_wrong(copy.dst), is_wrong(copy.src)) {
         (false, true) if is_known(copy.dst.at) => copy.src.is_device = None,
         (true, false) if waits == Waits::No && is_known(copy.src.at) => copy.dst.is_device = None,
-        _ => return None,
+        _ => return Err(error),
     }
-    copy.is_linear().then_some(copy)
+    session.submit_copy(stream, &copy, waits == Waits::Yes)
 }
 
 /// Waits for what is on a stream, at the end of a call that need not wait by itself; a capture has nothing to wait for.
@@ -73,6 +82,7 @@ pub(super) fn finish(session: &Session, stream: u64) -> HipResult<()> {
 }
 
 /// Copies `len` consecutive bytes.
+#[inline]
 pub(crate) fn linear(
     session: &Session,
     dst: Ptr,
@@ -82,11 +92,20 @@ pub(crate) fn linear(
     stream: Stream,
     waits: Waits,
 ) -> HipResult<()> {
-    // HIP API: a copy that waits is of a wrong kind only if there is something to copy.
-    if waits == Waits::Yes && hints(kind).is_err() {
-        return if len == 0 { Ok(()) } else { dst.check().and(src.check()).and(hints(kind).map(drop)) };
+    match MemoryCopy::linear(dst, src, len, kind) {
+        Ok(described) => copy(session, described, stream, waits),
+        Err(error) => of_wrong_kind((dst, src, len), waits, error),
     }
-    copy(session, MemoryCopy::linear(dst, src, len, kind)?, stream, waits)
+}
+
+/// Returns what a copy of a kind that is none answers. HIP API: one that waits is wrong only if there is something to copy.
+#[cold]
+fn of_wrong_kind((dst, src, len): (Ptr, Ptr, usize), waits: Waits, error: HipError) -> HipResult<()> {
+    match waits {
+        Waits::Yes if len == 0 => Ok(()),
+        Waits::Yes => dst.check().and(src.check()).and(Err(error)),
+        Waits::No => Err(error),
+    }
 }
 
 /// `hipMemcpy`.

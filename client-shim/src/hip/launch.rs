@@ -11,6 +11,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::occupancy::check_cooperative;
 use super::stream::device_of;
+use super::symbol::symbol_error;
 use crate::command::{self, KernelLaunch, LaunchConfiguration, PassedArguments};
 use crate::convert::{Event, Function, In, Out, Ptr, Stream, cooperative};
 use crate::host_log;
@@ -193,12 +194,6 @@ pub(crate) fn cooperative_kernel(
 ) -> HipResult<()> {
     let launched = kernel(session, function, params, args);
     launched.map_err(|error| symbol_error(function, error))
-}
-
-/// Returns the error of functions for which an address that is no kernel is a wrong symbol.
-pub(super) fn symbol_error(function: Ptr, error: HipError) -> HipError {
-    let is_of_symbol = error == HipError::INVALID_DEVICE_FUNCTION && !function.is_null();
-    if is_of_symbol { HipError::INVALID_SYMBOL } else { error }
 }
 
 /// Returns whether launch attributes ask for a cooperative launch; other attributes are only hints.

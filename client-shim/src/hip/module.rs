@@ -11,7 +11,7 @@ use hipr_code_object::rules::KernelNeeds;
 use hipr_proto::op::GetDevicePropertiesReply;
 use hipr_proto::{Features, HipError, HipResult, op};
 
-use super::launch::symbol_error;
+use super::symbol::symbol_error;
 use crate::command::Function as Kernel;
 use crate::convert::{Function, In, Module, Out, Ptr, Str};
 use crate::program::code::image_at;

@@ -12,6 +12,12 @@ use crate::session::Session;
 /// may be packed, or on the worker already.
 const NUMBERED_MAX_BYTES: usize = 64 << 10;
 
+/// Returns the error of functions for which an address that is no kernel is a wrong symbol.
+pub(super) fn symbol_error(function: Ptr, error: HipError) -> HipError {
+    let is_of_symbol = error == HipError::INVALID_DEVICE_FUNCTION && !function.is_null();
+    if is_of_symbol { HipError::INVALID_SYMBOL } else { error }
+}
+
 /// `hipGetSymbolAddress`.
 pub(crate) fn address(session: &Session, out: Out<Ptr>, symbol: Ptr) -> HipResult<()> {
     let out = out.check()?;

@@ -52,7 +52,12 @@ fn rows(
     let place = |at, pitch, is_device| MemoryBox { at, pitch, rows: height, is_device };
     let size = Size { width, height, depth: 1 };
     let (dst, src) = (place(dst, dpitch, to), place(src, spitch, from));
-    copy(session, MemoryCopy { dst, src, size }, stream, waits)
+    let described = MemoryCopy { dst, src, size };
+    // HIP API: also of one row, and before the addresses are looked at.
+    if described.has_narrow_pitch() && size.bytes() != Some(0) {
+        return Err(HipError::INVALID_PITCH_VALUE);
+    }
+    copy(session, described, stream, waits)
 }
 
 /// Returns the address that applies to a memory type, and whether it is a device address. There are no arrays: only a copy of nothing may
