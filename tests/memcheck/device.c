@@ -133,18 +133,18 @@ void contexts(struct Setup* s) {
     BAD(hipCtxGetCurrent(NULL));
     GOOD(hipCtxGetDevice(&n));
     BAD(hipCtxGetDevice(NULL));
-    GOOD(hipCtxGetApiVersion(context, &n));
+    UNSUPPORTED(hipCtxGetApiVersion(context, &n));
     BAD(hipCtxGetApiVersion(NOWHERE, &n));
     BAD(hipCtxGetApiVersion(context, NULL));
     hipFuncCache_t cache;
-    GOOD(hipCtxSetCacheConfig(hipFuncCachePreferShared));
-    GOOD(hipCtxGetCacheConfig(&cache));
+    UNSUPPORTED(hipCtxSetCacheConfig(hipFuncCachePreferShared));
+    UNSUPPORTED(hipCtxGetCacheConfig(&cache));
     BAD(hipCtxGetCacheConfig(NULL));
     hipSharedMemConfig banks;
-    GOOD(hipCtxSetSharedMemConfig(hipSharedMemBankSizeFourByte));
+    UNSUPPORTED(hipCtxSetSharedMemConfig(hipSharedMemBankSizeFourByte));
     GOOD(hipCtxGetSharedMemConfig(&banks));
     BAD(hipCtxGetSharedMemConfig(NULL));
-    GOOD(hipCtxGetFlags(&flags));
+    UNSUPPORTED(hipCtxGetFlags(&flags));
     BAD(hipCtxGetFlags(NULL));
     GOOD(hipCtxPushCurrent(context));
     BAD(hipCtxPushCurrent(NOWHERE));
@@ -154,7 +154,7 @@ void contexts(struct Setup* s) {
     GOOD(hipCtxSetCurrent(context));
     GOOD(hipCtxSetCurrent(NULL));
     BAD(hipCtxSetCurrent(NOWHERE));
-    GOOD(hipCtxSynchronize());
+    UNSUPPORTED(hipCtxSynchronize());
     GOOD(hipCtxDestroy(context));
     BAD(hipCtxDestroy(NULL));
     BAD(hipCtxDestroy(NOWHERE));
@@ -162,8 +162,8 @@ void contexts(struct Setup* s) {
     BAD(hipDevicePrimaryCtxRetain(NULL, 0));
     BAD(hipDevicePrimaryCtxRetain(&context, 3));
     GOOD(hipDevicePrimaryCtxGetState(0, &flags, &n));
-    BAD(hipDevicePrimaryCtxGetState(0, NULL, &n));
-    BAD(hipDevicePrimaryCtxGetState(0, &flags, NULL));
+    GOOD(hipDevicePrimaryCtxGetState(0, NULL, &n));
+    GOOD(hipDevicePrimaryCtxGetState(0, &flags, NULL));
     BAD(hipDevicePrimaryCtxGetState(3, &flags, &n));
     BAD(hipDevicePrimaryCtxSetFlags(0, 0)); // in use
     BAD(hipDevicePrimaryCtxSetFlags(3, 0));

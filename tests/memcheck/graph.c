@@ -102,9 +102,8 @@ static void other_edges(struct Setup* s, hipGraph_t graph, hipGraphNode_t nodes[
     GOOD(hipGraphAddDependencies(graph, &nodes[0], &nodes[1], 1));
     // A circle is no graph that can be made ready.
     GOOD(hipGraphAddDependencies(graph, &nodes[2], &nodes[0], 1));
-    char text[8] = "strange";
-    FAILS(hipGraphInstantiate(&exec, graph, &stranger, text, sizeof text), hipErrorInvalidValue);
-    THAT(exec == NULL && stranger == NULL && text[0] == 0);
+    FAILS(hipGraphInstantiate(&exec, graph, NULL, NULL, 0), hipErrorInvalidValue);
+    THAT(exec == NULL);
     hipGraphInstantiateParams params;
     memset(&params, 0, sizeof params);
     FAILS(hipGraphInstantiateWithParams(&exec, graph, &params), hipErrorInvalidValue);

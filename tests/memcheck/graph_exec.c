@@ -40,7 +40,7 @@ static void makings(struct Work* w) {
     hipGraphNode_t error_node = NO_NODE;
     char text[4] = "abc";
     GOOD(hipGraphInstantiate(&exec, w->graph, &error_node, text, sizeof text));
-    THAT(error_node == NULL && text[0] == 0);
+    THAT(error_node == NO_NODE && text[0] == 'a');
     GOOD(hipGraphExecDestroy(exec));
     FAILS(hipGraphExecDestroy(exec), hipErrorInvalidValue);
     FAILS(hipGraphExecDestroy(NULL), hipErrorInvalidValue);

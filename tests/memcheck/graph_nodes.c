@@ -32,7 +32,7 @@ float saxpy_result(struct Setup* s) {
 }
 
 // Parameters that no function takes which takes those of a kernel node.
-#define REFUSES_KERNELS(call)                                                                                          \
+#define REFUSES_KERNELS(call, size_error)                                                                               \
     do {                                                                                                               \
         hipKernelNodeParams p_ = saxpy.params;                                                                         \
         void *none_[4] = {NULL, NULL, NULL, NULL}, *no_size_[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &saxpy.a, HIP_LAUNCH_PARAM_END}; \
@@ -45,10 +45,10 @@ float saxpy_result(struct Setup* s) {
         FAILS(call, hipErrorInvalidDeviceFunction);                                                                    \
         p_ = saxpy.params;                                                                                             \
         p_.gridDim.y = 0;                                                                                              \
-        FAILS(call, hipErrorInvalidConfiguration);                                                                     \
+        FAILS(call, size_error);                                                                                       \
         p_ = saxpy.params;                                                                                             \
         p_.blockDim.x = 4096;                                                                                          \
-        FAILS(call, hipErrorInvalidConfiguration);                                                                     \
+        FAILS(call, size_error);                                                                                       \
         p_ = saxpy.params;                                                                                             \
         p_.sharedMemBytes = 0xffffffff;                                                                                \
         FAILS(call, hipErrorInvalidValue);                                                                             \
@@ -73,7 +73,7 @@ void kernel_nodes(struct Setup* s) {
     start_saxpy(s, 2);
     GOOD(hipGraphCreate(&graph, 0));
     REFUSES_PLACES(hipGraphAddKernelNode, graph, &saxpy.params);
-    REFUSES_KERNELS(hipGraphAddKernelNode(&node, graph, NULL, 0, bad));
+    REFUSES_KERNELS(hipGraphAddKernelNode(&node, graph, NULL, 0, bad), hipErrorInvalidConfiguration);
     THAT(node == NULL);
     GOOD(hipGraphAddKernelNode(&node, graph, NULL, 0, &saxpy.params));
     GOOD(hipGraphNodeGetType(node, &type));
@@ -123,7 +123,7 @@ void kernel_nodes(struct Setup* s) {
     FAILS(hipGraphKernelNodeGetParams(empty, &given), hipErrorInvalidValue);
 
     saxpy.a = 1;
-    REFUSES_KERNELS(hipGraphKernelNodeSetParams(node, bad));
+    REFUSES_KERNELS(hipGraphKernelNodeSetParams(node, bad), hipErrorInvalidConfiguration);
     FAILS(hipGraphKernelNodeSetParams(NULL, &saxpy.params), hipErrorInvalidValue);
     FAILS(hipGraphKernelNodeSetParams(NO_NODE, &saxpy.params), hipErrorInvalidValue);
     FAILS(hipGraphKernelNodeSetParams(empty, &saxpy.params), hipErrorInvalidValue);
@@ -136,7 +136,7 @@ void kernel_nodes(struct Setup* s) {
     run_once(s, graph);
     THAT(saxpy_result(s) == 22);
     saxpy.a = 5;
-    REFUSES_KERNELS(hipGraphExecKernelNodeSetParams(exec, node, bad));
+    REFUSES_KERNELS(hipGraphExecKernelNodeSetParams(exec, node, bad), hipErrorInvalidValue);
     FAILS(hipGraphExecKernelNodeSetParams(NULL, node, &saxpy.params), hipErrorInvalidValue);
     FAILS(hipGraphExecKernelNodeSetParams(NO_EXEC, node, &saxpy.params), hipErrorInvalidValue);
     FAILS(hipGraphExecKernelNodeSetParams(exec, NO_NODE, &saxpy.params), hipErrorInvalidValue);

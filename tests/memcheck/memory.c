@@ -80,9 +80,11 @@ void memory(struct Setup* s) {
     BAD(hipPointerGetAttribute(NULL, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, s->device));
     BAD(hipPointerGetAttribute(&device, (hipPointer_attribute)99, s->device));
     hipPointer_attribute asked[] = {HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, HIP_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void* answers[] = {&p, &size};
+    // Sizes have 32 bits here.
+    unsigned range_bytes;
+    void* answers[] = {&p, &range_bytes};
     GOOD(hipDrvPointerGetAttributes(2, asked, answers, s->device + 100));
-    THAT(p == s->device && size == DEVICE_BYTES);
+    THAT(p == s->device && range_bytes == DEVICE_BYTES);
     BAD(hipDrvPointerGetAttributes(0, asked, answers, s->device));
     BAD(hipDrvPointerGetAttributes(2, NULL, answers, s->device));
     BAD(hipDrvPointerGetAttributes(2, asked, NULL, s->device));

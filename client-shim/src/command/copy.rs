@@ -206,11 +206,6 @@ impl MemoryCopy {
         }
         Ok(bytes)
     }
-
-    /// Returns whether the copy is of consecutive bytes.
-    pub fn is_linear(&self) -> bool {
-        (self.size.height, self.size.depth) == (1, 1)
-    }
 }
 
 /// Largest distance between the starts of two rows, in bytes.

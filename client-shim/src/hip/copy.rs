@@ -13,7 +13,7 @@ use hipr_graph::Status;
 use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, HipResult};
 
-use crate::command::{Command, MemoryBox, MemoryCopy};
+use crate::command::{Command, MemoryCopy};
 use crate::convert::{Ptr, Stream};
 use crate::session::Session;
 
@@ -31,43 +31,11 @@ pub(crate) enum Waits {
 }
 
 /// Puts a copy on a stream; all copy functions end here.
-#[inline]
 fn copy(session: &Session, copy: MemoryCopy, stream: Stream, waits: Waits) -> HipResult<()> {
     let stream = session.handle(stream)?;
-    if let Err(error) = session.submit_copy(stream, &copy, waits == Waits::Yes) {
-        copy_again(session, &copy, stream, waits, error)?;
-    }
+    session.submit_copy(stream, &copy, waits == Waits::Yes)?;
     let is_synchronous = || session.is_synchronous(copy.dst.at) || session.is_synchronous(copy.src.at);
     if waits == Waits::Yes && is_synchronous() { finish(session, stream) } else { Ok(()) }
-}
-
-/// Puts a copy on a stream that was refused with `error`, if only what its kind says of memory that HIP does not know was wrong. HIP API: if HIP
-/// knows the destination, it is no error to call other memory, which the copy reads, that of the device; nor the other way round for a copy that does
-/// not wait.
-///
-/// # Errors
-/// `error`, or those of the copy.
-#[cold]
-fn copy_again(
-    session: &Session,
-    copy: &MemoryCopy,
-    stream: u64,
-    waits: Waits,
-    error: HipError,
-) -> HipResult<()> {
-    if error != HipError::INVALID_VALUE || !copy.is_linear() {
-        return Err(error);
-    }
-    let is_known =
-        |at| session.worker().memory().find(at).is_some() || session.streams().mirrors.info(at).is_some();
-    let is_wrong = |end: MemoryBox| end.is_device == Some(true) && !is_known(end.at);
-    let mut copy = *copy;
-    match (is_wrong(copy.dst), is_wrong(copy.src)) {
-        (false, true) if is_known(copy.dst.at) => copy.src.is_device = None,
-        (true, false) if waits == Waits::No && is_known(copy.src.at) => copy.dst.is_device = None,
-        _ => return Err(error),
-    }
-    session.submit_copy(stream, &copy, waits == Waits::Yes)
 }
 
 /// Waits for what is on a stream, at the end of a call that need not wait by itself; a capture has nothing to wait for.
@@ -82,7 +50,6 @@ pub(super) fn finish(session: &Session, stream: u64) -> HipResult<()> {
 }
 
 /// Copies `len` consecutive bytes.
-#[inline]
 pub(crate) fn linear(
     session: &Session,
     dst: Ptr,

@@ -239,18 +239,16 @@ pub(crate) fn set_shared_mem_config(session: &Session, shared_mem_config: i32) -
     session.worker().tell(&op::DeviceSetSharedMemConfig { shared_mem_config })
 }
 
-/// `hipDeviceGetCacheConfig`.
-pub(crate) fn cache_config(session: &Session, config: Out<i32>) -> HipResult<()> {
+/// `hipDeviceGetCacheConfig`: whatever was set, as AMD's devices have one.
+pub(crate) fn cache_config(_session: &Session, config: Out<i32>) -> HipResult<()> {
     let out = config.check()?;
-    session.worker().ask(&op::DeviceGetCacheConfig {})?;
     out.set(hipFuncCachePreferNone);
     Ok(())
 }
 
-/// `hipDeviceGetSharedMemConfig`.
-pub(crate) fn shared_mem_config(session: &Session, config: Out<i32>) -> HipResult<()> {
+/// `hipDeviceGetSharedMemConfig`, `hipCtxGetSharedMemConfig`: whatever was set, as AMD's devices have one.
+pub(crate) fn shared_mem_config(_session: &Session, config: Out<i32>) -> HipResult<()> {
     let out = config.check()?;
-    session.worker().ask(&op::DeviceGetSharedMemConfig {})?;
     out.set(hipSharedMemBankSizeFourByte);
     Ok(())
 }

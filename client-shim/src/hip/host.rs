@@ -7,7 +7,7 @@ use super::allocation::or_null;
 use crate::convert::{Out, Ptr};
 use crate::host_log;
 use crate::session::Session;
-use crate::stream::mirror::Origin;
+use crate::stream::mirror::{Origin, RegionInfo};
 
 /// All flags that pinned memory may have.
 const HOST_FLAGS: u32 = hipHostMallocPortable
@@ -70,7 +70,8 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
         return host_log::freed(ptr, Ok(()));
     }
     let is_of_device = worker.memory().find(ptr).is_some_and(|found| found.base == ptr);
-    if is_of_device || mirrors.info(ptr).is_some_and(|(_, offset, _)| offset == 0) {
+    let is_managed = |info: &RegionInfo| info.origin == Origin::Managed && info.host == ptr;
+    if is_of_device || mirrors.info(ptr).is_some_and(|(info, ..)| is_managed(&info)) {
         host_log::freed_by_other(ptr);
     }
     super::memory::free(session, ptr)

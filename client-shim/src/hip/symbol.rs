@@ -47,12 +47,6 @@ fn check_kind(kind: i32, host: i32) -> HipResult<()> {
     if is_right { Ok(()) } else { Err(HipError::INVALID_MEMCPY_DIRECTION) }
 }
 
-/// Returns the kind of a copy from a symbol. HIP API: one within the device may go to memory of the host.
-fn kind_of_source(kind: i32) -> HipResult<i32> {
-    check_kind(kind, kind::DEVICE_TO_HOST)?;
-    Ok(if kind == kind::DEVICE_TO_HOST { kind } else { kind::DEFAULT })
-}
-
 /// Copies `len` bytes to `offset` of a variable. If its address is not known yet, few bytes of the program are sent without it.
 fn copy_in(
     session: &Session,
@@ -117,7 +111,7 @@ pub(crate) fn copy_from(
     offset: usize,
     kind: i32,
 ) -> HipResult<()> {
-    let kind = kind_of_source(kind)?;
+    check_kind(kind, kind::DEVICE_TO_HOST)?;
     let src = part(s, symbol, len, offset)?;
     linear(s, dst.check()?, src, len, kind, Stream::NULL, Waits::Yes)
 }
@@ -132,7 +126,7 @@ pub(crate) fn copy_from_async(
     kind: i32,
     stream: Stream,
 ) -> HipResult<()> {
-    let kind = kind_of_source(kind)?;
+    check_kind(kind, kind::DEVICE_TO_HOST)?;
     let src = part(session, symbol, len, offset)?;
     linear(session, dst.check()?, src, len, kind, stream, Waits::No)
 }
