@@ -25,7 +25,7 @@ macro_rules! attribute_fields {
         size maxSharedMemoryPerMultiProcessor [hipDeviceAttributeMaxSharedMemoryPerMultiprocessor] (lds_bytes);
         number ECCEnabled [hipDeviceAttributeEccEnabled];
         number asicRevision [hipDeviceAttributeAsicRevision];
-        number clockInstructionRate [hipDeviceAttributeClockInstructionRate];
+        number clockInstructionRate [hipDeviceAttributeWallClockRate];
         number cooperativeLaunch [hipDeviceAttributeCooperativeLaunch];
         number isLargeBar [hipDeviceAttributeIsLargeBar];
         number isMultiGpuBoard [hipDeviceAttributeIsMultiGpuBoard];
@@ -190,6 +190,7 @@ impl<'a> Facts<'a> {
         for attribute in IN_BOTH.iter().chain(IN_NEWER).copied() {
             match own_attribute(session, attribute)? {
                 Some(value) => own.push((attribute, value)),
+                None if is_refused(attribute) => own.push((attribute, 0)),
                 None => asked.push(attribute),
             }
         }
