@@ -101,11 +101,11 @@ run() { "$hipr" run --slurm "$@"; }
 
 step "a program runs on a GPU of a job, and the job ends with it"
 run "--gres=gpu:1" -- "$hipr" demo-program | grep -q '"device":"AMD Instinct MI300X (hipr emulated)"' || fail "the demo's program is wrong"
-no_jobs || fail "a job is left"
+until_s 60 no_jobs || fail "a job is left"
 code=0
 run "--gres=gpu:1" -- sh -c '[ "$(squeue --noheader --states=running | wc -l)" = 1 ] && exit 7' || code=$?
 [[ $code == 7 ]] || fail "the exit code is $code, not the program's"
-no_jobs || fail "a job is left after a program that failed"
+until_s 60 no_jobs || fail "a job is left after a program that failed"
 
 "$hipr" trace --slurm "--gres=gpu:1" --output "$folder/trace" -- "$hipr" demo-program >/dev/null 2>&1 || fail "hipr trace cannot have a job"
 [[ -s $folder/trace ]] || fail "there is no trace"
