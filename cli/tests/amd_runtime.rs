@@ -25,6 +25,9 @@ const PROGRAMS_MIN: usize = 40;
 /// Seconds after which a program that stands still is ended; one that passes takes a few at most.
 const GUARD_S: &str = "300";
 
+/// Command of a shell that executes a program, `$0`, with the folders in `$1` added to LD_LIBRARY_PATH. Only the program is to find these libraries.
+const WITH_LIBRARIES: &str = "LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH:$1\" && shift && exec \"$0\" \"$@\"";
+
 /// A release of AMD's HIP runtime in the compiler's system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Release {
@@ -191,18 +194,13 @@ fn libraries(release: Release) -> Option<String> {
     Some(folders.collect::<Vec<_>>().join(":"))
 }
 
-/// Returns the command of a shell that executes a program, `$0`, with more libraries, `$1`: only the program is to find them.
-const fn with_libraries() -> &'static str {
-    "LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH:$1\" && shift && exec \"$0\" \"$@\""
-}
-
 /// Runs every program linked to AMD's runtime. The libraries of the compiler's system are only for the program, which names that system's
 /// loader: they are newer than those that `hipr` may have. The program is executed itself, as some look for files beside /proc/self/exe.
 fn run_on_amds_runtime(release: Release, programs: &[PathBuf]) {
     let Some(libraries) = libraries(release) else { return };
     run_all(release, Way::Direct, programs, |program| {
         let mut command = Command::new("timeout");
-        command.args(["--kill-after=5", GUARD_S, HIPR, "hsa", "--", "sh", "-c", with_libraries()]);
+        command.args(["--kill-after=5", GUARD_S, HIPR, "hsa", "--", "sh", "-c", WITH_LIBRARIES]);
         command.arg(program).arg(&libraries).args(argument(program));
         // What cargo adds to it has an LLVM of its own. Some programs load code objects from the folder that they are in.
         command

@@ -53,9 +53,8 @@ pub(crate) fn prefetch(
     if count == 0 {
         return Err(HipError::INVALID_VALUE);
     }
-    if let Some((info, offset, _)) = session.streams().mirrors.info(ptr)
-        && info.len - offset < count
-    {
+    let known = session.streams().mirrors.info(ptr);
+    if known.is_some_and(|(info, offset, _)| info.len - offset < count) {
         return Err(HipError::INVALID_VALUE);
     }
     check_location(session, device)?;
@@ -63,8 +62,8 @@ pub(crate) fn prefetch(
     if session.streams().mirrors.advise(ptr, count, |said| said.prefetched = device) {
         return Ok(());
     }
-    match session.streams().mirrors.info(ptr) {
-        Some((info, offset, _)) if info.origin != Origin::Managed && info.len - offset >= count => Ok(()),
+    match known {
+        Some((info, ..)) if info.origin != Origin::Managed => Ok(()),
         Some(_) => Err(HipError::INVALID_VALUE),
         None => session.worker().memory().check_range(ptr, count)?.map(drop).ok_or(HipError::NOT_SUPPORTED),
     }

@@ -30,7 +30,7 @@ pub(super) fn allocate(session: &Session, size: usize, flags: u32) -> HipResult<
     note(session, allocated?, size, flags)
 }
 
-/// With several workers, reserves the addresses of device memory in this process. Returns false if other memory of the program has some of them:
+/// With several workers, reserves the addresses of device memory in this process. Returns false if other memory of the program already uses some of them:
 /// device memory of another worker, or memory of this process.
 fn claim(session: &Session, device_ptr: u64, size: usize) -> bool {
     let (worker, device) = (session.worker(), thread::device());

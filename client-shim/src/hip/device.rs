@@ -239,14 +239,14 @@ pub(crate) fn set_shared_mem_config(session: &Session, shared_mem_config: i32) -
     session.worker().tell(&op::DeviceSetSharedMemConfig { shared_mem_config })
 }
 
-/// `hipDeviceGetCacheConfig`: whatever was set, as AMD's devices have one.
+/// `hipDeviceGetCacheConfig`: AMD's devices have one configuration, which is returned whatever was set.
 pub(crate) fn cache_config(_session: &Session, config: Out<i32>) -> HipResult<()> {
     let out = config.check()?;
     out.set(hipFuncCachePreferNone);
     Ok(())
 }
 
-/// `hipDeviceGetSharedMemConfig`, `hipCtxGetSharedMemConfig`: whatever was set, as AMD's devices have one.
+/// `hipDeviceGetSharedMemConfig`, `hipCtxGetSharedMemConfig`: AMD's devices have one configuration, which is returned whatever was set.
 pub(crate) fn shared_mem_config(_session: &Session, config: Out<i32>) -> HipResult<()> {
     let out = config.check()?;
     out.set(hipSharedMemBankSizeFourByte);
@@ -272,7 +272,7 @@ pub(crate) fn set_flags(session: &Session, flags: u32) -> HipResult<()> {
 /// `hipDeviceCanAccessPeer`.
 pub(crate) fn can_access_peer(session: &Session, can: Out<i32>, device: i32, peer: i32) -> HipResult<()> {
     let out = can.check()?;
-    // HIP API: no device is a peer of itself, whether it is there or not.
+    // HIP API: a device is never a peer of itself; the number is not checked then.
     if device == peer {
         out.set(0);
         return Ok(());
@@ -330,7 +330,7 @@ pub(crate) fn p2p_attribute(
     dst: i32,
 ) -> HipResult<()> {
     let out = value.check()?;
-    // HIP API: of two numbers that are too large, or the same, nothing else is looked at.
+    // HIP API: equal device numbers, and those that are too large, are refused before the attribute is checked; negative ones after it.
     let count = session.worker().device_count()?;
     if src == dst || src >= count || dst >= count {
         return Err(HipError::INVALID_DEVICE);

@@ -204,7 +204,7 @@ pub(crate) fn memset_3d_async(
 ) -> HipResult<()> {
     let hipExtent { width, height, depth } = extent;
     let pattern = Pattern::Byte(value as u8);
-    // HIP API: how wide the memory is said to be counts, whatever is set of it.
+    // HIP API: the pitch has to be at least `xsize`, even if less than that is set.
     if dst.pitch < dst.xsize && width > 0 && height > 0 && depth > 0 {
         return Err(HipError::INVALID_VALUE);
     }

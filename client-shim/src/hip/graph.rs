@@ -96,7 +96,7 @@ impl NewNode {
         Self { node, graph, dependencies, count }
     }
 
-    /// Checks the graph and the dependencies. HIP API: before the parameters of the node are.
+    /// Checks the graph and the dependencies. HIP API: these errors come before those of the node's parameters.
     fn check(self, session: &Session) -> HipResult<()> {
         self.node.check()?;
         handles(session, self.graph.wire(), self.dependencies, self.count).map(drop)
@@ -140,7 +140,7 @@ impl NodeOf {
         if matches!(self, Self::Exec(..)) && is_one_of_many { HipError::INVALID_VALUE } else { error }
     }
 
-    /// Checks that there is such a node. HIP API: before its parameters are.
+    /// Checks that the node exists. HIP API: this error comes before those of the node's parameters.
     fn check(self, session: &Session) -> HipResult<()> {
         session.streams().graphs.with(|tables| match self {
             Self::Graph(node) => tables.graphs.content(node.wire()).map(drop),

@@ -23,7 +23,7 @@ const ALLOC_FLAGS: u32 = hipHostMallocPortable | hipHostMallocMapped | hipHostMa
 const REGISTER_FLAGS: u32 =
     hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory | hipHostRegisterReadOnly;
 
-/// `hipHostAlloc`: has the flags that CUDA's function has.
+/// `hipHostAlloc`: accepts only the flags that CUDA's function accepts.
 pub(crate) fn alloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
     if flags & !ALLOC_FLAGS != 0 {
         return Err(HipError::INVALID_VALUE);
@@ -34,7 +34,7 @@ pub(crate) fn alloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -
 /// `hipHostMalloc`, `hipExtHostAlloc`.
 pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
     let out = ptr.check()?;
-    // HIP API: nothing is what can be had with any flags.
+    // HIP API: an allocation of 0 bytes succeeds with any flags.
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());

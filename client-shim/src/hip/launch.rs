@@ -213,7 +213,7 @@ pub(crate) fn kernel_ex(
 ) -> HipResult<()> {
     let c = config.check().map_err(|_| HipError::INVALID_CONFIGURATION)?;
     let config = LaunchParams::runtime(c.gridDim, c.blockDim, c.dynamicSmemBytes, c.stream.into());
-    // HIP API: a kernel that is none is noticed last, unless it is null.
+    // HIP API: a null kernel is refused before the sizes are checked, an unknown one after.
     function.check().map_err(|_| HipError::INVALID_DEVICE_FUNCTION)?;
     config.check_size(session, None)?;
     let function = session.find_function_of(device_of(session, c.stream.into()), function)?;

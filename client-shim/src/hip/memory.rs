@@ -250,7 +250,7 @@ pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResu
         return if is_unused { session.submit(stream, Command::Free(ptr)) } else { Ok(()) };
     }
     let freeable = check_freeable(&session.worker().memory(), ptr);
-    // HIP API: memory of the host is freed as hipFree does.
+    // HIP API: pinned and managed memory is accepted as well.
     if freeable.is_err()
         && graphs.status(stream) == Status::None
         && session.streams().mirrors.info(ptr).is_some()

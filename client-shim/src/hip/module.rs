@@ -253,7 +253,7 @@ pub(crate) fn set_attribute(session: &Session, function: Ptr, attribute: i32, va
         Some(known) => known,
         None => session.find_function(function)?,
     };
-    // HIP API: the end of the list is taken for one that has no effect.
+    // HIP API: hipFuncAttributeMax is accepted, and has no effect.
     if attribute == hipFuncAttributeMax {
         return Ok(());
     }
@@ -265,7 +265,7 @@ pub(crate) fn set_attribute(session: &Session, function: Ptr, attribute: i32, va
     session.worker().ask(&op::FuncSetAttribute { function: function.handle, attribute, value })
 }
 
-/// `hipFuncSetCacheConfig`: a hint without effect on AMD's devices. HIP API: not even the kernel has to be one.
+/// `hipFuncSetCacheConfig`: a hint without effect on AMD's devices. HIP API: an unknown kernel is no error.
 pub(crate) fn set_cache_config(session: &Session, function: Ptr, config: i32) -> HipResult<()> {
     if function.is_null() {
         return Err(HipError::INVALID_DEVICE_FUNCTION);

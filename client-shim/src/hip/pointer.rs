@@ -46,7 +46,7 @@ pub(crate) fn attributes(session: &Session, out: Out<hipPointerAttribute_t>, ptr
                 .as_mut_ptr(),
             hostPointer: info.host.offset(offset).as_mut_ptr(),
             isManaged: i32::from(info.origin == Origin::Managed),
-            // HIP API: how managed memory is attached is no flag of its allocation.
+            // HIP API: the flags are 0 for managed memory, whatever hipMallocManaged was given.
             allocationFlags: if info.origin == Origin::Managed { 0 } else { info.flags },
         },
         Found::Nothing => hipPointerAttribute_t {
@@ -58,7 +58,8 @@ pub(crate) fn attributes(session: &Session, out: Out<hipPointerAttribute_t>, ptr
     Ok(())
 }
 
-/// Writes one attribute to `data`, in the type that AMD's runtime gives it; of an address that HIP does not know, what says so.
+/// Writes one attribute of an address to `data`, with as many bytes as AMD's runtime writes. For an address that HIP does not know, it writes zeros or
+/// an invalid device number, and fails.
 ///
 /// # Errors
 /// `hipErrorNotSupported` for an attribute that AMD's devices do not have, `hipErrorInvalidValue` for one that is none, or that the memory does not
@@ -67,7 +68,7 @@ fn write_attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) -> Hi
     let whole = |value: i32| Out::<i32>::at_address(data).set(value);
     let flag = |value: bool| Out::<u8>::at_address(data).set(value.into());
     let pointer = |value: Ptr| Out::<Ptr>::at_address(data).set(value);
-    // HIP API: 32 bits of sizes and numbers of buffers.
+    // HIP API: sizes and buffer numbers are written as their lower 32 bits.
     let low = |value: usize| Out::<u32>::at_address(data).set(value as u32);
     let found = find(session, ptr);
     let is_known = !matches!(found, Found::Nothing);

@@ -12,7 +12,8 @@ use crate::session::Session;
 /// may be packed, or on the worker already.
 const NUMBERED_MAX_BYTES: usize = 64 << 10;
 
-/// Returns the error of functions for which an address that is no kernel is a wrong symbol.
+/// Turns `hipErrorInvalidDeviceFunction` for an address that is not null into `hipErrorInvalidSymbol`. HIP API: some functions return that error for an
+/// address that is not a kernel's.
 pub(super) fn symbol_error(function: Ptr, error: HipError) -> HipError {
     let is_of_symbol = error == HipError::INVALID_DEVICE_FUNCTION && !function.is_null();
     if is_of_symbol { HipError::INVALID_SYMBOL } else { error }

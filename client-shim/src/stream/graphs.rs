@@ -306,8 +306,8 @@ impl SessionGraphs {
         self.with(|tables| tables.captures.record_event(event.wire(), stream))
     }
 
-    /// Makes a capturing stream wait for an event; returns false if the event is not part of a capture, so that the stream itself waits. HIP API:
-    /// AMD's runtime lets a capture go on that waits for an event from outside; the graph has nothing of it.
+    /// Makes a capturing stream wait for an event. Returns false if the event was not recorded in a capture: the stream itself then waits for it, and
+    /// the graph gets no node for it. HIP API: AMD's runtime accepts such an event, and the capture stays valid.
     ///
     /// # Errors
     /// What HIP says of this capture.

@@ -25,8 +25,8 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// Creates a table that reserves addresses below [`HOST_START`] as well. Several workers need it: the process maps host memory at low addresses
-    /// that one worker has chosen, and another worker may have device memory there.
+    /// Creates a table that also reserves addresses below [`HOST_START`]. It is for several workers: each chooses low addresses for host memory, and
+    /// another worker may have device memory there.
     pub(crate) fn with_low() -> Self {
         Self { ranges: BTreeMap::new(), with_low: true }
     }

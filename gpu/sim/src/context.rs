@@ -260,8 +260,8 @@ impl Context for SimContext {
         }
     }
 
-    /// Sets a limit: the stack size, a multiple of 16 and less than 128 KiB, is that of kernels whose stack depth the compiler does not know; the
-    /// heap of kernels, at most all memory, grows by itself, so that its size is only told.
+    /// Sets a limit. The stack size is less than 128 KiB and rounded up to a multiple of 16; kernels use it if the compiler does not know their stack
+    /// depth. The heap size is at most the device's memory; it is only reported, as the heap of kernels grows by itself.
     fn set_limit(&mut self, limit: i32, value: u64) -> HipResult<()> {
         match limit {
             LIMIT_STACK_SIZE if value <= STACK_MAX_BYTES => {
