@@ -14,6 +14,7 @@ pointers during recording and cannot use uncommitted async transient buffers".
 
 import os
 import re
+import shutil
 import subprocess
 import time
 import zlib
@@ -21,9 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
+import amd_runtime
 import worker
 
 PROGRAMS = Path(__file__).parent / "iree"
+TOOL = "iree-run-module"
 # The ways in which the HIP driver can be told to work: name and flags.
 MODES = {
     f"{buffers}, {allocations}": [f"--hip_use_streams={streams}", f"--hip_async_allocations={asynchronous}"]
@@ -40,10 +43,11 @@ TOLERANCES = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 
 
 class Program:
-    """One file of `iree/`, its inputs and the results that the CPU gives."""
+    """One file of `iree/`, its inputs and the results that the CPU gives. With a `system` it runs in there."""
 
-    def __init__(self, source, folder, tools):
+    def __init__(self, source, folder, tools, system=None):
         self.name, self.source, self.folder, self.tools = source.stem, source, folder / source.stem, tools
+        self.system = system
         text = source.read_text()
         self.tolerance = next((float(t) for t in re.findall(r"^// tolerance: (\S+)", text, re.M)), None)
         self.hints = dict(re.findall(r"^// %(\w+): (.*)$", text, re.M))
@@ -94,30 +98,45 @@ class Program:
         return [np.load(self.folder / f"{run}.{i}.npy") for i in range(self.results)]
 
     def command(self, device, run):
+        return self.words(self.tools / TOOL, self.folder, device, run)
+
+    def words(self, tool, folder, device, run):
         return [
-            self.tools / "iree-run-module", f"--device={device}", f"--module={self.folder / device}.vmfb", "--function=main",
-            *(f"--input=@{self.folder / name}.npy" for name, _ in self.parameters),
-            *(f"--output=@{self.folder / run}.{i}.npy" for i in range(self.results)),
+            tool, f"--device={device}", f"--module={folder}/{device}.vmfb", "--function=main",
+            *(f"--input=@{folder}/{name}.npy" for name, _ in self.parameters),
+            *(f"--output=@{folder}/{run}.{i}.npy" for i in range(self.results)),
         ]
 
     def run(self, hipr, place, mode):
         """One run on the device `hip`: a result of the table."""
         run = f"{mode}.{place[0]}".replace(" ", "").replace(",", "-")
         statistics = self.folder / f"{run}.json"
-        environment = {**os.environ, "HIPR_STATS_FILE": str(statistics)}
         started = time.monotonic()
         failure = self.failure
-        if failure is None:
+        if failure is None and self.system:
+            failure = self.run_inside(place, run, mode, statistics)
+        elif failure is None:
+            environment = {**os.environ, "HIPR_STATS_FILE": str(statistics)}
             failure, _, _ = worker.run(hipr, place[1], [*self.command("hip", run), *MODES[mode]], environment)
         seconds = time.monotonic() - started
         counts = worker.statistics(statistics)
-        if failure is None and counts.get("calls", 0) == 0:
+        if failure is None and not amd_runtime.is_direct(place) and counts.get("calls", 0) == 0:
             failure = "the program never called hipr's library"
         error = None
         if failure is None:
             failure, error = self.compare(self.outputs(run))
         return {"client": "IREE", "program": self.name, "mode": mode, "worker": place[0], "failure": failure, "seconds": seconds,
                 "error": error, "calls": counts.get("calls"), "round_trips": counts.get("round_trips")}
+
+    def run_inside(self, place, run, mode, statistics):
+        """One run in the system. Gives None or what went wrong."""
+        inside = lambda path: self.system.inside(*path.relative_to(self.system.folder).parts)
+        environment = self.system.environment(HIPR_STATS_FILE=inside(statistics))
+        if amd_runtime.is_direct(place):
+            environment["LD_LIBRARY_PATH"] = place[1].folders
+        command = self.words(self.system.inside(TOOL), inside(self.folder), "hip", run)
+        failure, _, _ = self.system.run(place, [*command, *MODES[mode]], environment)
+        return failure
 
     def compare(self, outputs):
         """What is wrong with the outputs, and the largest difference of any element: absolute, or relative where that is less."""
@@ -139,5 +158,9 @@ class Program:
         return None, largest
 
 
-def programs(clients, folder):
-    return [Program(source, folder, clients / "iree/bin") for source in sorted(PROGRAMS.glob("*.mlir"))]
+def programs(clients, folder, system=None):
+    """All programs, with a folder for what they need. With a `system`, in which the folder is, they run in there."""
+    if system:
+        [tool] = clients.glob(f"iree/lib/python3*/site-packages/iree/_runtime_libs/{TOOL}")
+        shutil.copy2(tool, system.folder)
+    return [Program(source, folder, clients / "iree/bin", system) for source in sorted(PROGRAMS.glob("*.mlir"))]

@@ -6,6 +6,8 @@ and with one in a process of its own. Prints a line for each run, then those tha
     run.py --hipr target/release/hipr --jobs 2 --quick   what CI runs: embedded workers run each program in one mode only
     run.py … --doc docs/clients.md                       writes the page with the results of this very run
     run.py … --lazy                                      everything with lazy synchronization
+    run.py … --amd-runtime 7.2.4                         IREE and tinygrad on AMD's own runtime, which has an emulated GPU below it,
+                                                         and over hipr with a worker that serves that runtime
     run.py … --proxy target/release/hipr-tests           counts round trips and bytes of the programs of ../distance.tsv
     run.py … --proxy … --cut-after-ms 2000               cuts each connection after two seconds: programs do not notice
 """
@@ -20,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
+import amd_runtime
+
 HERE = Path(__file__).parent
 CLIENTS = ["tinygrad", "llama", "iree"]
 # The end of a mode with lazy synchronization.
@@ -33,6 +37,7 @@ def main():
     parser.add_argument("--only", default="", help="only programs whose name contains this")
     parser.add_argument("--quick", action="store_true", help="fewer modes with an embedded worker")
     parser.add_argument("--lazy", action="store_true", help="with lazy synchronization")
+    parser.add_argument("--amd-runtime", choices=amd_runtime.RELEASES, help="on AMD's own runtime, and over a worker that serves it")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
     parser.add_argument("--json", help="a file for all results")
     parser.add_argument("--doc", help="a file for the page with the results")
@@ -47,6 +52,8 @@ def main():
         parser.error("--cut-after-ms needs --proxy")
     if options.counted:
         options.client = [client for client in options.client if any(name.lower().startswith(client) for name in options.counted)]
+    if options.amd_runtime:
+        options.client = [client for client in options.client if client != "llama"]
     clients = Path(installed())
     python = clients / "iree/bin/python"
     if Path(sys.prefix) != clients / "iree":
@@ -84,14 +91,20 @@ def run(options, clients):
         worker.RUN_OPTIONS.append("--lazy-sync")
     hipr = str(Path(options.hipr).resolve())
     with (ExitStack() as stack, worker.scratch() as folder, ThreadPoolExecutor(options.jobs) as pool):
-        separate = stack.enter_context(worker.Worker(hipr))
-        workers = [separate]
-        places = reached(stack, options, separate)
-        counted = Counted(options)
-        work = []
-        if {"tinygrad", "llama"} & set(options.client):
+        lab = None
+        if options.amd_runtime or {"tinygrad", "llama"} & set(options.client):
             import system
             lab = stack.enter_context(system.System(hipr))
+        if options.amd_runtime:
+            runtime = amd_runtime.Runtime(options.amd_runtime, lab)
+            separate = stack.enter_context(runtime.worker())
+            places = [(runtime.name, runtime), (f"worker of {runtime.name}", separate)]
+        else:
+            separate = stack.enter_context(worker.Worker(hipr))
+            places = reached(stack, options, separate)
+        workers = [separate]
+        counted = Counted(options)
+        work = []
         if "tinygrad" in options.client:
             work += tinygrad_runs(options, lab, clients, places, counted)
         if "llama" in options.client:
@@ -100,7 +113,8 @@ def run(options, clients):
             work += llama_runs(options, lab, clients, reached(stack, options, workers[-1]), counted)
         if "iree" in options.client:
             import iree_client
-            programs = iree_client.programs(clients, Path(folder))
+            inside = lab if options.amd_runtime else None
+            programs = iree_client.programs(clients, lab.folder if inside else Path(folder), inside)
             work += iree_runs(options, programs, hipr, places, counted, pool)
         results = []
         for some in pool.map(lambda one: one(), work):
@@ -184,7 +198,8 @@ def iree_runs(options, programs, hipr, places, counted, pool):
     for i, program in enumerate(program for program in programs if options.only in program.name):
         for place in places:
             modes = program.modes
-            chosen = [modes[i % len(modes)]] if options.quick and place[0] == "embedded" else modes
+            few = options.quick and (place[0] == "embedded" or options.amd_runtime)
+            chosen = [modes[i % len(modes)]] if few else modes
             runs = [(program, place, mode, f"IREE {program.name} ({mode})") for mode in chosen]
             wanted += [run for run in runs if counted.includes(run[3], place)]
     # Compiling takes longer than running: all of it first, in parallel.

@@ -24,8 +24,8 @@ class System:
         self.enter = (chroot, str(self.root))
         beside = Path(hipr).parent
         # Where `hipr run` looks, too: cargo leaves what others depend on in `deps`.
-        libraries = [beside / "deps/libamdhip64.so", beside / "libamdhip64.so"]
-        for file in (hipr, next(library for library in libraries if library.exists())):
+        libraries = [[beside / "deps" / name, beside / name] for name in ("libamdhip64.so", "libhsa_runtime64.so")]
+        for file in (hipr, *(next(file for file in files if file.exists()) for files in libraries)):
             shutil.copy2(file, self.folder)
 
     def inside(self, *path):
@@ -45,7 +45,7 @@ class System:
         return {"PATH": "/usr/bin:/bin", "HOME": self.inside(), "LC_ALL": "C.UTF-8", **more}
 
     def run(self, place, command, environment, options=(), is_done=None):
-        """Runs a program under `hipr run`, with an embedded worker, for which the options are, or at a place. `is_done` is as for
+        """Runs a program under `hipr`, with an embedded worker, for which the options are, or at a place. `is_done` is as for
         `worker.run`, which says what this gives."""
         return worker.run(self.inside("hipr"), place[1], command, environment, self.enter, options, is_done)
 

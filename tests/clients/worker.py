@@ -19,12 +19,12 @@ QUIET_SECONDS_MAX = 120
 
 
 class Worker:
-    """`hipr worker` with an emulated GPU, in a process of its own, for as long as the `with` block lasts."""
+    """`hipr worker`, in a process of its own, for as long as the `with` block lasts. `prefix` is what starts `hipr` itself."""
 
-    def __init__(self, hipr, *options):
+    def __init__(self, hipr, *options, device="sim", prefix=(), environment=None):
         self.process = subprocess.Popen(
-            [hipr, "worker", "--listen", "127.0.0.1:0", "--device", "sim", *options],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            [*prefix, hipr, "worker", "--listen", "127.0.0.1:0", "--device", device, *options],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
         line = self.process.stdout.readline()
         if not line.startswith("listening on "):
             raise RuntimeError(f"no worker: {line!r}")
@@ -39,6 +39,9 @@ class Worker:
 
     def lives(self):
         return self.process.poll() is None
+
+    def words(self):
+        return reached(self.address)
 
 
 class Proxy:
@@ -58,17 +61,25 @@ class Proxy:
         self.process.kill()
         self.process.wait()
 
+    def words(self):
+        return reached(self.address)
+
     def counts(self):
         """Ends the proxy. Gives flights, messages and bytes."""
         output, _ = self.process.communicate()
         return json.loads(output)
 
 
-def run(hipr, worker, program, environment, prefix=(), options=(), is_done=None):
-    """Runs a program under `hipr run`: with an embedded worker, for which the options are, where `worker` is None. `prefix` is what
-    starts `hipr` itself. Gives what `execute` gives."""
-    place = ["--worker", worker.address] if worker else options
-    return execute([*prefix, hipr, "run", *RUN_OPTIONS, *place, "--", *program], environment, is_done)
+def reached(address):
+    """The words after `hipr` that run a program with the worker at an address."""
+    return ["run", *RUN_OPTIONS, "--worker", address]
+
+
+def run(hipr, place, program, environment, prefix=(), options=(), is_done=None):
+    """Runs a program under `hipr`: as the place's words say, with an embedded worker, for which the options are, where it is None.
+    `prefix` is what starts `hipr` itself. Gives what `execute` gives."""
+    words = place.words() if place else ["run", *RUN_OPTIONS, *options]
+    return execute([*prefix, hipr, *words, "--", *program], environment, is_done)
 
 
 def execute(command, environment, is_done=None):
