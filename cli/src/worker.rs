@@ -241,7 +241,7 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
             options.access.announce(&worker.local_addr())?;
             let served = serve(worker, metrics);
             audit.iter().for_each(|audit| audit.close());
-            served
+            served.map(|()| end(kind))
         }
     }
 }
@@ -274,7 +274,7 @@ fn probe() -> Result<Option<DeviceKind>, String> {
 
 /// Serves until a signal arrives: the first one closes connections and releases sessions, the second ends the process at
 /// once.
-fn serve(worker: hipr_worker::Worker, metrics: Option<Arc<Metrics>>) -> Result<ExitCode, String> {
+fn serve(worker: hipr_worker::Worker, metrics: Option<Arc<Metrics>>) -> Result<(), String> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot handle signals: {why}"))?;
     let stopper = worker.stopper();
@@ -282,13 +282,22 @@ fn serve(worker: hipr_worker::Worker, metrics: Option<Arc<Metrics>>) -> Result<E
         let mut stopped = false;
         for signal in signals.forever() {
             if std::mem::replace(&mut stopped, true) {
-                std::process::exit(128 + signal);
+                signal_hook::low_level::exit(128 + signal);
             }
             metrics.iter().for_each(|metrics| metrics.drain());
             stopper.stop();
         }
     });
-    worker.run().map(|()| ExitCode::SUCCESS).map_err(|why| why.to_string())
+    worker.run().map_err(|why| why.to_string())
+}
+
+/// Returns the process's exit code after it has served `kind`. Ends a process that has a HIP runtime itself: what the runtime
+/// does when a process ends waits for the kernels on the GPU, and one of them may never end.
+fn end(kind: DeviceKind) -> ExitCode {
+    match kind {
+        DeviceKind::Hip => signal_hook::low_level::exit(0),
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// Returns the number of threads that the emulated GPU has in each process.

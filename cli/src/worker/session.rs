@@ -486,7 +486,7 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
             counting.iter().for_each(|counting| count(Arc::clone(counting), stats.clone()));
             let served = super::serve(worker, None);
             counting.iter().for_each(|counting| counting.write(&stats));
-            served
+            served.map(|()| super::end(options.device))
         }
     }
 }
