@@ -97,7 +97,8 @@ const ARGUMENTS: &[(&str, &str)] = &[("faults", "lasting")];
 /// Returns how many GPUs a program is to find.
 fn devices(program: &Path) -> &'static str {
     let is_pair = program.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"pairs"));
-    if is_pair || program.file_stem().is_some_and(|stem| stem == "several_devices") { "2" } else { "1" }
+    let is_for_two = |stem: &OsStr| stem == "several_devices" || stem == "devices";
+    if is_pair || program.file_stem().is_some_and(is_for_two) { "2" } else { "1" }
 }
 
 fn argument(program: &Path) -> Option<&'static str> {

@@ -439,7 +439,7 @@ exports! {
     }
     "hip_5.2" {
         fn hipEventRecord_spt(event: Event, stream: Stream) = spt event::record;
-        fn hipLaunchCooperativeKernel_spt(f: Ptr, gridDim: dim3, blockDim: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, hStream: Stream) = spt launch::kernel { f, LaunchParams::runtime(gridDim, blockDim, sharedMemBytes as usize, hStream).cooperative(true), kernelParams };
+        fn hipLaunchCooperativeKernel_spt(f: Ptr, gridDim: dim3, blockDim: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, hStream: Stream) = spt launch::cooperative_kernel { f, LaunchParams::runtime(gridDim, blockDim, sharedMemBytes as usize, hStream).cooperative(true), kernelParams };
         fn hipLaunchKernel_spt(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = spt launch::kernel { function_address, LaunchParams::runtime(numBlocks, dimBlocks, sharedMemBytes, stream), args };
         fn hipMemcpy2D_spt(dst: Ptr, dpitch: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32) = spt copy::memcpy_2d;
         fn hipMemcpy2DFromArray_spt(dst: Ptr, dpitch: usize, src: Ptr, wOffset: usize, hOffset: usize, width: usize, height: usize, kind: i32) = spt array::copy_out { (dst, dpitch), (src, wOffset, hOffset), (width, height), kind };

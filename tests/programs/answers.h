@@ -82,6 +82,8 @@ inline void one(const std::string& call, const std::function<hipError_t()>& carr
     alarm(20);
     const hipError_t error = carry_out();
     line += std::to_string(error);
+    // Nothing is answered behind it.
+    if (error == hipErrorIllegalAddress) end(" faults");
     const hipError_t last = hipGetLastError();
     if (last != error) line += " last=" + std::to_string(last);
     const Results& after = results;

@@ -2,7 +2,7 @@
 //! print a line for each call. What AMD's releases answer is on record, so that what they do at random once they have been asked for something
 //! wrong is not part of it.
 
-use super::{HIPR, Release, WITH_LIBRARIES, compiled, libraries};
+use super::{HIPR, Release, System, WITH_LIBRARIES, WorkerProcess, compiled, devices, libraries};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::{env, fs};
 
 /// How many calls are compared at least.
-const COMPARED_MIN: usize = 20_000;
+const COMPARED_MIN: usize = 40_000;
 /// How often a program is started again, behind a call that has ended it, at most.
 const STARTS_MAX: usize = 400;
 /// How often AMD's runtime is asked for the record.
@@ -59,15 +59,16 @@ fn ask_amds_runtime(release: Release, program: &Path) -> Answers {
     let libraries = libraries(release).expect("AMD's libraries");
     ask(program, |first| {
         let mut command = Command::new(HIPR);
-        command.args(["hsa", "--", "sh", "-c", WITH_LIBRARIES]).arg(program).args([&libraries, first]);
-        command.env_remove("LD_LIBRARY_PATH").output().expect("hipr runs")
+        command.args(["hsa", "--devices", devices(program), "--", "sh", "-c", WITH_LIBRARIES]).arg(program);
+        command.args([&libraries, first]).env_remove("LD_LIBRARY_PATH").output().expect("hipr runs")
     })
 }
 
-fn ask_hipr(program: &Path) -> Answers {
+/// Asks hipr's library, which finds its devices as the options of `hipr run` say.
+fn ask_hipr(program: &Path, options: &[&str]) -> Answers {
     ask(program, |first| {
         let mut command = Command::new(HIPR);
-        command.args(["run", "--"]).arg(program).arg(first).env_remove("LD_LIBRARY_PATH");
+        command.arg("run").args(options).arg("--").arg(program).arg(first).env_remove("LD_LIBRARY_PATH");
         command.output().expect("hipr runs")
     })
 }
@@ -184,7 +185,7 @@ fn hiprs_library_answers_as_amds_runtime_does_or_as_is_listed() {
                 numbered(record.get(&name).cloned().unwrap_or_else(|| panic!("{name} is not on record")))
             });
             let (own, others) = if release == Release::Hip6 { (six, seven) } else { (seven, six) };
-            let hiprs = numbered(ask_hipr(&program));
+            let hiprs = numbered(ask_hipr(&program, &["--sim-devices", devices(&program)]));
             assert_eq!(
                 hiprs.len(),
                 own.len(),
@@ -217,4 +218,140 @@ fn hiprs_library_answers_as_amds_runtime_does_or_as_is_listed() {
     let unused: Vec<_> =
         (0..listed.len()).filter(|row| !used.contains(row)).map(|row| &listed[row].call).collect();
     assert!(unused.is_empty(), "listed, but not different: {unused:?}");
+}
+
+/// Calls that several workers answer otherwise than one with as many devices, and why.
+const ON_SEVERAL_WORKERS: &[(&str, &str)] = &[
+    ("hipDeviceGetAttribute(&r.number, hipDeviceAttributePciBusId, *", "each is a machine of its own"),
+    ("hipDeviceCanAccessPeer(*", "kernels reach the memory of their own worker"),
+    ("hipDeviceGetP2PAttribute(*", "the same"),
+    ("hipDevice*ablePeerAccess*", "the same"),
+    ("hipMemGetAllocationGranularity(*", "virtual memory is one worker's"),
+    ("hipMemSetAccess(*", "the same"),
+];
+
+/// Calls that a worker with AMD's runtime 7.2.4 answers otherwise than one with emulated GPUs, and why.
+const ON_AMDS_RUNTIME: &[(&str, &str)] = &[
+    ("hipDeviceGetAttribute(*", "the devices differ, as differences.tsv says"),
+    ("hipDeviceSetLimit(*", "the same"),
+    ("hipMemGetAllocationGranularity(*", "the same"),
+    ("hipMemSetAccess(*, hipMemLocationTypeDevice, *", "the same"),
+    ("hipLaunchCooperativeKernel*(kernel, 1000000, *", "the error comes late"),
+    ("hipDrvLaunchKernelEx(100000, *", "the same"),
+    (
+        "hipIpcGetMemHandle(*",
+        "the sandbox of a session refuses the socket by which emulated GPUs share memory",
+    ),
+    ("hipStreamWaitEvent(stream, shared, 0)", "the same"),
+    ("hipMem*pooled*", "a device does not reach the pools of another"),
+];
+
+/// Compares what two ways to run the programs answer, but for the calls that are listed, all of which have to be of use.
+fn compare(
+    programs: &[PathBuf],
+    listed: &[(&str, &str)],
+    one: impl Fn(&Path) -> Answers,
+    other: impl Fn(&Path) -> Answers,
+) {
+    let (mut used, mut differ) = (BTreeSet::new(), Vec::new());
+    for program in programs {
+        let (expected, found) = (numbered(one(program)), numbered(other(program)));
+        assert_eq!(found.len(), expected.len(), "{}: the calls", name(program));
+        for (call, answer) in found {
+            let wanted = expected.get(&call);
+            if wanted == Some(&answer) {
+                continue;
+            }
+            match listed.iter().position(|(pattern, _)| fits(pattern, &call.0)) {
+                Some(row) => drop(used.insert(row)),
+                None => differ.push(format!("{}\t{wanted:?}\t{answer}\t{}", call.0, name(program))),
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{} calls differ:\n{}", differ.len(), differ.join("\n"));
+    assert_eq!(used.len(), listed.len(), "rows that are of use: {used:?} of {listed:?}");
+}
+
+#[test]
+fn two_workers_answer_as_one_with_two_devices_does() {
+    if libraries(Release::Hip6).is_none() {
+        return;
+    }
+    let programs: Vec<_> = compiled("answers", Release::Hip6, &["--answers"]);
+    let for_two: Vec<_> = programs.into_iter().filter(|program| devices(program) == "2").collect();
+    let mut workers = [(); 2].map(|()| WorkerProcess::start(Path::new(HIPR), &["--device", "sim"]));
+    let addresses = workers.each_ref().map(|worker| worker.address().to_string()).join(",");
+    compare(
+        &for_two,
+        ON_SEVERAL_WORKERS,
+        |program| ask_hipr(program, &["--sim-devices", "2"]),
+        |program| ask_hipr(program, &["--worker", &addresses]),
+    );
+    for worker in &mut workers {
+        assert!(worker.lives(), "{}", worker.log());
+    }
+}
+
+#[test]
+fn a_worker_with_amds_runtime_answers_as_one_with_emulated_gpus_does() {
+    let Some(system) = System::new() else { return };
+    let library = Release::Hip7.library();
+    let options = ["--device", "hip", "--hsa", "emulated", "--hip-library", &library];
+    let mut command = system.hipr(Release::Hip7);
+    command.env("HIPR_SIM_DEVICES", "2");
+    let mut worker = WorkerProcess::start_command(command, &options);
+    let address = worker.address().to_string();
+    compare(
+        &compiled("answers", Release::Hip7, &["--answers"]),
+        ON_AMDS_RUNTIME,
+        |program| ask_hipr(program, &["--sim-devices", "2"]),
+        |program| ask_hipr(program, &["--worker", &address]),
+    );
+    assert!(worker.lives(), "{}", worker.log());
+}
+
+/// Functions that no program asks, by how their names begin or end, and why.
+const NOT_ASKED: &[(&str, &str)] = &[
+    ("__gnu_*", "conversions of numbers: they have no errors"),
+    ("__hip*", "compilers have them called, before a program begins"),
+    ("_Z*", "a C++ name of a function that is asked"),
+    ("amd_dbgapi_*", "for AMD's debugger"),
+    ("hip*R0000", "an old form of a function that is asked"),
+    ("hip*R0600", "the name in the library of a function that is asked"),
+    ("hipGetDriverEntryPoint_spt", "no header has it"),
+    ("hipGetCmdName", "for tracers"),
+    ("hipRegisterTracerCallback", "for tracers"),
+    ("hipHccModuleLaunchKernel", "an old name of hipExtModuleLaunchKernel"),
+    ("hipLink*", "AMD's runtime compiler answers"),
+    ("hiprtc*", "AMD's runtime compiler answers"),
+];
+
+#[test]
+fn every_function_that_is_there_is_asked() {
+    let folder = hipr_tests::toolchain::folder().join("programs/answers");
+    let mut asked = BTreeSet::new();
+    for file in fs::read_dir(folder).expect("the programs") {
+        let path = file.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "hip") {
+            let text = fs::read_to_string(&path).expect("a program");
+            asked.extend(
+                text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').map(str::to_owned),
+            );
+        }
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/hip-functions.md");
+    let page = fs::read_to_string(page).expect("the page of functions");
+    let there = page
+        .lines()
+        .filter(|line| line.starts_with("There ("))
+        .flat_map(|line| line.split('`').skip(1).step_by(2));
+    let (mut used, mut missing) = (BTreeSet::new(), Vec::new());
+    for function in there.filter(|function| !asked.contains(*function)) {
+        match NOT_ASKED.iter().position(|(pattern, _)| fits(pattern, function)) {
+            Some(row) => drop(used.insert(row)),
+            None => missing.push(function),
+        }
+    }
+    assert!(missing.is_empty(), "tests/programs/answers does not ask {missing:?}");
+    assert_eq!(used.len(), NOT_ASKED.len(), "rows that are of use: {used:?}");
 }

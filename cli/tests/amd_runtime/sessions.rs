@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 
 /// The demo's kernels.
 static KERNELS: &[u8] = include_bytes!("../../demo/kernels.co");
+/// Has `spin`, which ends when another than 0 is written.
+static ENDLESS: &[u8] = include_bytes!("../bounds/kernels.co");
 /// How AMD's runtime names a kernel's access to memory that is not there.
 const FAULT: &str = "HSA_STATUS_ERROR_MEMORY_FAULT";
 
@@ -117,6 +119,22 @@ fn a_kernel_that_faults_ends_its_session_only_on_hip_6() {
 #[test]
 fn a_kernel_that_faults_is_told_to_its_session_only_on_hip_7() {
     faults(Release::Hip7);
+}
+
+/// What AMD's runtime does when its process ends waits for the kernels on the GPU.
+#[test]
+fn a_worker_ends_although_a_kernel_does_not() {
+    let Some(system) = System::new() else { return };
+    for isolation in ["none", "process"] {
+        let mut worker = worker(&system, Release::Hip6, isolation, &[]);
+        let mut gpu = Gpu::open(worker.address(), ENDLESS);
+        let stop = gpu.zeroed::<u32>(64);
+        gpu.launch("spin", 1, 64, 0, args![stop]);
+        gpu.wire().call(&op::GetDevice {}).expect("the kernel does not keep the session from answering");
+        worker.terminate();
+        eventually("the worker ends", || !worker.lives());
+        assert!(worker.wait().success(), "{}", worker.log());
+    }
 }
 
 #[test]

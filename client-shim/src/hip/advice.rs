@@ -65,13 +65,19 @@ pub(crate) fn prefetch(
     match known {
         Some((info, ..)) if info.origin != Origin::Managed => Ok(()),
         Some(_) => Err(HipError::INVALID_VALUE),
-        None => session.worker().memory().check_range(ptr, count)?.map(drop).ok_or(HipError::NOT_SUPPORTED),
+        None => match session.worker().memory().check_range(ptr, count)? {
+            // The program's own memory is where it is to be.
+            None if device != hipCpuDeviceId => Err(HipError::NOT_SUPPORTED),
+            _ => Ok(()),
+        },
     }
 }
 
 /// Returns the device number that HIP 6's functions use for a location of HIP 7's: a device, or the host's.
 fn device_at(location: hipMemLocation) -> HipResult<i32> {
     match location.r#type {
+        // HIP 6's number for the host is that of no device, as this one.
+        hipMemLocationTypeDevice if location.id == hipCpuDeviceId => Ok(i32::MIN),
         hipMemLocationTypeDevice => Ok(location.id),
         hipMemLocationTypeHost | hipMemLocationTypeHostNuma | hipMemLocationTypeHostNumaCurrent => {
             Ok(hipCpuDeviceId)

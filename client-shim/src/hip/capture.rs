@@ -151,6 +151,9 @@ pub(crate) fn begin_to_graph(
     count: usize,
     mode: i32,
 ) -> HipResult<()> {
+    if dependencies.is_null() != (count == 0) {
+        return Err(HipError::INVALID_VALUE);
+    }
     let dependencies = handles(session, graph.wire(), dependencies, count)?;
     begin_in(session, stream, mode, Some((graph.wire(), &dependencies)))
 }

@@ -9,6 +9,7 @@
 
 mod shaped;
 
+use hipr_abi::hipMemcpyDefault;
 use hipr_graph::Status;
 use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, HipResult};
@@ -137,10 +138,6 @@ pub(crate) fn peer(
     src_device: i32,
     len: usize,
 ) -> HipResult<()> {
-    if dst_device == src_device {
-        session.worker().check_device(dst_device)?;
-        return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, Stream::NULL, Waits::Yes);
-    }
     peer_of(session, (dst, dst_device), (src, src_device), len, Stream::NULL, Waits::Yes)
 }
 
@@ -169,18 +166,24 @@ fn peer_of(
 ) -> HipResult<()> {
     session.worker().check_device(dst_device)?;
     session.worker().check_device(src_device)?;
-    if dst_device == src_device {
-        return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, stream, Waits::No);
-    }
-    let stream = session.handle(stream)?;
+    let wire = session.handle(stream)?;
     if len == 0 {
         return Ok(());
     }
-    for ptr in [dst, src] {
-        let found = session.worker().memory().check_range(ptr.check()?, len)?;
-        found.ok_or(HipError::INVALID_VALUE)?;
+    let is_of_device =
+        |ptr: Ptr| session.worker().memory().check_range(ptr.check()?, len).map(|found| found.is_some());
+    let is_known = |ptr: Ptr| session.streams().mirrors.info(ptr).is_some();
+    let (dst_of_device, src_of_device) = (is_of_device(dst)?, is_of_device(src)?);
+    if !(dst_of_device && src_of_device) {
+        // HIP API: of the program's own memory only one end can be; the devices say nothing then.
+        let is_right = dst_of_device || src_of_device || is_known(dst) || is_known(src);
+        let copied = || linear(session, dst, src, len, hipMemcpyDefault, stream, waits);
+        return is_right.then_some(()).ok_or(HipError::INVALID_VALUE).and_then(|()| copied());
     }
-    let (dst, src, size) = (dst.wire(), src.wire(), len as u64);
+    if dst_device == src_device {
+        return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, stream, waits);
+    }
+    let (dst, src, size, stream) = (dst.wire(), src.wire(), len as u64, wire);
     let copy = Command::PeerCopy(op::MemcpyPeer { dst, dst_device, src, src_device, size, stream });
     session.submit_blocking(stream, copy, waits == Waits::Yes)
 }

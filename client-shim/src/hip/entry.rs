@@ -45,9 +45,6 @@ pub(crate) fn proc_address(
     let out = function.check()?;
     let name = symbol.bytes().and_then(|name| core::str::from_utf8(name).ok());
     let name = name.filter(|name| !name.is_empty()).ok_or(HipError::INVALID_VALUE)?;
-    if flags > PER_THREAD {
-        return Err(HipError::INVALID_VALUE);
-    }
     match find(name, version, flags) {
         Some(found) => {
             out.set(found);
@@ -62,13 +59,16 @@ pub(crate) fn proc_address(
     }
 }
 
-/// `hipGetDriverEntryPoint` (HIP 7).
+/// `hipGetDriverEntryPoint` (HIP 7): unlike `hipGetProcAddress` it refuses flags that HIP does not have.
 pub(crate) fn driver_entry_point(
     symbol: Str,
     function: Out<Ptr>,
     flags: u64,
     status: Out<i32>,
 ) -> HipResult<()> {
+    if flags > PER_THREAD {
+        return Err(HipError::INVALID_VALUE);
+    }
     proc_address(symbol, function, i32::MAX, flags, status)
 }
 
@@ -79,8 +79,7 @@ pub(crate) fn driver_entry_point_spt(
     flags: u64,
     status: Out<i32>,
 ) -> HipResult<()> {
-    let flags = if flags == 0 { PER_THREAD } else { flags };
-    proc_address(symbol, function, i32::MAX, flags, status)
+    driver_entry_point(symbol, function, if flags == 0 { PER_THREAD } else { flags }, status)
 }
 
 #[cfg(test)]
@@ -111,7 +110,7 @@ mod tests {
             (result, function, status),
             (Err(HipError::INVALID_VALUE), Ptr::NULL, HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND)
         );
-        let result = proc_address(Str::of(c"hipMalloc"), Out::to(&mut function), 600, 3, Out::NULL);
+        let result = driver_entry_point(Str::of(c"hipMalloc"), Out::to(&mut function), 3, Out::NULL);
         assert_eq!(result, Err(HipError::INVALID_VALUE));
     }
 }

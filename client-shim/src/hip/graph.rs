@@ -96,6 +96,11 @@ impl NewNode {
         Self { node, graph, dependencies, count }
     }
 
+    /// Returns the handle of the graph.
+    fn graph(&self) -> u64 {
+        self.graph.wire()
+    }
+
     /// Checks the graph and the dependencies. HIP API: these errors come before those of the node's parameters.
     fn check(self, session: &Session) -> HipResult<()> {
         self.node.check()?;

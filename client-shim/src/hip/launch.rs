@@ -229,11 +229,18 @@ pub(crate) fn drv_kernel_ex(
     params: In<Ptr>,
     extra: In<Ptr>,
 ) -> HipResult<()> {
-    let c = config.check()?;
     let function = session.program().function(function)?;
+    let c = config.check()?;
     let grid = [c.gridDimX, c.gridDimY, c.gridDimZ];
     let block = [c.blockDimX, c.blockDimY, c.blockDimZ];
     let config = LaunchParams::module(grid, block, c.sharedMemBytes as usize, c.hStream.into());
+    if let Err(error) = config.check_size(session, None) {
+        // HIP API: a wrong size is a wrong configuration, except that of shared memory.
+        let most = session.worker().properties(thread::device())?.shared_mem_per_block;
+        let is_empty = grid.contains(&0) || block.contains(&0);
+        let is_shared_mem = !is_empty && most > 0 && u64::from(c.sharedMemBytes) > most;
+        return Err(if is_shared_mem { error } else { HipError::INVALID_CONFIGURATION });
+    }
     let config = config.cooperative(is_cooperative(c.attrs, c.numAttrs));
     launch(session, function, config, PassedArguments::of(params, extra)?)
 }

@@ -98,8 +98,8 @@ pub(crate) fn kernel_count(session: &Session, count: Out<u32>, library: Ptr) -> 
 
 /// `hipModuleGetFunctionCount`.
 pub(crate) fn function_count(session: &Session, count: Out<u32>, module: Module) -> HipResult<()> {
-    let out = count.check()?;
-    out.set(module::find(session, module)?.kernel_names()?.len() as u32);
+    let module = module::find(session, module)?;
+    count.check()?.set(module.kernel_names()?.len() as u32);
     Ok(())
 }
 

@@ -110,7 +110,11 @@ pub(crate) fn malloc_from_pool_async(
         out,
         thread::with_device(device, || {
             session.worker().make_room(size as u64)?;
-            let reply = session.worker().ask_on(stream, request)?;
+            let on = session.streams().allocating_stream(session.worker(), device, stream)?;
+            let reply = session.worker().ask_on(on, request)?;
+            if on != stream {
+                session.wait(Wait::Stream(on))?;
+            }
             allocation::note(session, reply.device_ptr, size, 0)
         }),
     )?;

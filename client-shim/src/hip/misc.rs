@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::sync::Mutex;
 
 use hipr_abi::hipChannelFormatDesc;
-use hipr_proto::HipResult;
+use hipr_proto::{HipError, HipResult};
 
 use crate::convert::{Function, Out, Ptr, Str, Stream};
 use crate::process;
@@ -49,9 +49,9 @@ pub(crate) fn channel_desc(x: i32, y: i32, z: i32, w: i32, f: i32) -> hipChannel
     hipChannelFormatDesc { x, y, z, w, f }
 }
 
-/// `hipProfilerStart`, `hipProfilerStop`: do nothing, because there is no profiler.
+/// `hipProfilerStart`, `hipProfilerStop`: as with AMD's runtime, there is no profiler to start.
 pub(crate) fn profiler(_session: &Session) -> HipResult<()> {
-    Ok(())
+    Err(HipError::NOT_SUPPORTED)
 }
 
 /// `hipRegisterTracerCallback`: a tracer is told of no call, because `hipr trace` writes what there is to tell.

@@ -1,4 +1,4 @@
-//! Commands that concern another worker than that of their stream: waits for its events, copies and fills of its memory.
+//! Commands that concern another worker than that of their stream: waits for its events, copies, fills and frees of its memory.
 //!
 //! Workers know nothing of each other, so that it is this process that orders their work. Such a command becomes a step of its stream: what
 //! the stream has later is held until the step has ended. The step first waits until the worker tells that an event has happened: for a wait
@@ -75,6 +75,7 @@ impl Streams {
                 }
                 Command::Copy(copy) => self.reaches_another(port, &[copy.dst.at, copy.src.at], stream),
                 Command::Fill(fill) => self.reaches_another(port, &[fill.dst], stream),
+                Command::Free(ptr) => self.reaches_another(port, &[*ptr], stream),
                 _ => false,
             }
     }
@@ -86,6 +87,18 @@ impl Streams {
             port.allocation(*ptr).is_some_and(|allocation| self.is_elsewhere(allocation.device, stream))
         };
         self.mirrors.are_several() && memory.iter().any(is_elsewhere)
+    }
+
+    /// Returns a stream for an allocation from a device's memory that is put on `stream`; it is another one, for whose end the caller has to
+    /// wait, if the device is of another worker than `stream`.
+    ///
+    /// # Errors
+    /// A lost connection.
+    pub(crate) fn allocating_stream(&self, port: &dyn Port, device: i32, stream: u64) -> HipResult<u64> {
+        if self.mirrors.are_several() && self.is_elsewhere(device, stream) {
+            return self.looking_stream(port, device);
+        }
+        Ok(stream)
     }
 
     /// Returns whether a device is of another worker than a stream.
@@ -162,6 +175,11 @@ impl Streams {
                 }
                 _ => Ok(()),
             },
+            Command::Free(ptr) => {
+                let own = self.stream_at(port, *ptr)?;
+                port.forget_allocation(*ptr);
+                port.free_async(*ptr, own)
+            }
             _ => Ok(()),
         }
     }

@@ -206,7 +206,7 @@ pub(crate) fn batch(
     }
     each(failed, count, |index| {
         let at = |list: In<Ptr>| list.at(index).ok_or(HipError::INVALID_VALUE);
-        let len = sizes.value_at(index).ok_or(HipError::INVALID_VALUE)?;
+        let len = sizes.value_at(index).filter(|len| *len > 0).ok_or(HipError::INVALID_VALUE)?;
         linear(session, at(dsts)?, at(srcs)?, len, hipMemcpyDefault, stream, Waits::No)
     })
 }
@@ -235,9 +235,11 @@ pub(crate) fn batch_3d(
         let op = list.at(index).ok_or(HipError::INVALID_VALUE)?;
         let size = Size { width: op.extent.width, height: op.extent.height, depth: op.extent.depth };
         let end = |operand: hipMemcpy3DOperand| -> HipResult<MemoryBox> {
-            if operand.r#type == hipMemcpyOperandTypeArray {
+            match operand.r#type {
+                hipMemcpyOperandTypePointer => {}
                 // There are no arrays.
-                return Err(HipError::NOT_SUPPORTED);
+                hipMemcpyOperandTypeArray => return Err(HipError::NOT_SUPPORTED),
+                _ => return Err(HipError::INVALID_VALUE),
             }
             let hipMemcpy3DOperandPtr { ptr, rowLength, layerHeight, .. } = operand.op;
             let (pitch, rows) = (or(rowLength, size.width), or(layerHeight, size.height));

@@ -116,7 +116,9 @@ fn instantiate_and_upload(
     if uploads {
         session.handle(params.uploadStream.into())?;
     }
-    instantiate_with_flags(session, exec, graph, params.flags & !INSTANTIATE_UPLOAD)?;
+    // HIP API: this function takes the flag that a kernel may launch the graph; on these devices none can.
+    let ignored = INSTANTIATE_UPLOAD | hipGraphInstantiateFlagDeviceLaunch as u64;
+    instantiate_with_flags(session, exec, graph, params.flags & !ignored)?;
     match exec.value() {
         Some(exec) if uploads => upload(session, exec, params.uploadStream.into()),
         _ => Ok(()),

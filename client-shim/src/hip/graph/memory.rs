@@ -7,6 +7,8 @@ use hipr_abi::{
 use hipr_proto::{HipError, HipResult};
 
 use super::{NewNode, of_work};
+use hipr_graph::Content;
+
 use crate::command::{Command, GraphAllocation, Node};
 use crate::convert::{In, Out, Ptr};
 use crate::hip::allocation;
@@ -49,7 +51,11 @@ pub(crate) fn add_allocation(session: &Session, node: NewNode, params: Ptr) -> H
 
 /// `hipGraphAddMemFreeNode`, `hipDrvGraphAddMemFreeNode`.
 pub(crate) fn add_free(session: &Session, node: NewNode, at: Ptr) -> HipResult<()> {
-    if !session.streams().graphs.with(|tables| tables.memory.has(at)) {
+    let can_free = session.streams().graphs.with(|tables| {
+        let frees = |node| matches!(tables.graphs.content(node), Ok(Content::Work(work)) if matches!(**work, Command::GraphFree(freed) if freed == at));
+        HipResult::Ok(tables.memory.has(at) && !tables.graphs.nodes(node.graph())?.any(frees))
+    })?;
+    if !can_free {
         return Err(HipError::INVALID_VALUE);
     }
     node.add(session, Some(Node::new(Command::GraphFree(at))))

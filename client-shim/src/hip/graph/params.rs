@@ -83,7 +83,10 @@ pub(crate) fn set_node(session: &Session, node: NodeOf, params: Ptr) -> HipResul
         }
         (node_type::WAIT_EVENT, _) => set_event_wait(session, node, In::at_address(own).check()?),
         (node_type::EVENT_RECORD, _) => set_event_record(session, node, In::at_address(own).check()?),
-        (hipGraphNodeTypeExtSemaphoreSignal..hipGraphNodeTypeMemAlloc, _) => Err(HipError::NOT_SUPPORTED),
+        (hipGraphNodeTypeExtSemaphoreSignal..=hipGraphNodeTypeMemFree, _) => {
+            node.check(session)?;
+            Err(HipError::NOT_SUPPORTED)
+        }
         // Others have nothing that could be set.
         _ => Err(HipError::INVALID_VALUE),
     }

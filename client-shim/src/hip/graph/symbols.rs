@@ -20,8 +20,10 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Returns the address of the part on the device.
-    fn address(self, session: &Session) -> HipResult<Ptr> {
+    /// Returns the address of the part on the device, after a check of the `other` one of the copy.
+    fn address(self, session: &Session, other: Ptr) -> HipResult<Ptr> {
+        self.symbol.check().map_err(|_| HipError::INVALID_SYMBOL)?;
+        other.check()?;
         if self.len == 0 {
             return Err(HipError::INVALID_VALUE);
         }
@@ -29,12 +31,11 @@ impl Part {
     }
 
     fn copy_to(self, session: &Session, src: Ptr, kind: i32) -> HipResult<Node> {
-        let src = src.check()?;
-        memcpy_1d(session, self.address(session)?, src, self.len, kind)
+        memcpy_1d(session, self.address(session, src)?, src, self.len, kind)
     }
 
     fn copy_from(self, session: &Session, dst: Ptr, kind: i32) -> HipResult<Node> {
-        memcpy_1d(session, dst.check()?, self.address(session)?, self.len, kind)
+        memcpy_1d(session, dst, self.address(session, dst)?, self.len, kind)
     }
 }
 
@@ -62,9 +63,19 @@ pub(crate) fn add_copy_from(
     node.add(session, Some(part.copy_from(session, dst, kind)?))
 }
 
+/// Returns the error for what is wrong with a copy of a node. HIP API: of an instantiated graph's node a symbol that is none is a wrong value,
+/// a null one is not.
+fn error_of(node: NodeOf, part: Part, error: HipError) -> HipError {
+    match (node, error) {
+        (NodeOf::Exec(..), HipError::INVALID_SYMBOL) if !part.symbol.is_null() => HipError::INVALID_VALUE,
+        _ => node.error(error),
+    }
+}
+
 /// `hipGraphMemcpyNodeSetParamsToSymbol`, `hipGraphExecMemcpyNodeSetParamsToSymbol`.
 pub(crate) fn set_copy_to(session: &Session, node: NodeOf, part: Part, src: Ptr, kind: i32) -> HipResult<()> {
-    node.set(session, part.copy_to(session, src, kind)?)
+    let copy = part.copy_to(session, src, kind);
+    node.set(session, copy.map_err(|error| error_of(node, part, error))?)
 }
 
 /// `hipGraphMemcpyNodeSetParamsFromSymbol`, `hipGraphExecMemcpyNodeSetParamsFromSymbol`.
@@ -75,5 +86,6 @@ pub(crate) fn set_copy_from(
     part: Part,
     kind: i32,
 ) -> HipResult<()> {
-    node.set(session, part.copy_from(session, dst, kind)?)
+    let copy = part.copy_from(session, dst, kind);
+    node.set(session, copy.map_err(|error| error_of(node, part, error))?)
 }

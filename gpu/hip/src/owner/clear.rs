@@ -29,7 +29,7 @@ impl Owner {
             unsafe { void(address).cast::<u8>().write_bytes(0, size(len_bytes)?) };
             return Ok(());
         }
-        let cleared = self.clear_in_order(address, len_bytes);
+        let cleared = self.clear_in_order(address, len_bytes, self.device);
         self.freed_unless(cleared, address)
     }
 
@@ -47,15 +47,23 @@ impl Owner {
         self.freed_unless(cleared, address)
     }
 
-    pub(super) fn clear_in_order(&mut self, address: u64, len_bytes: u64) -> HipResult<()> {
-        let stream = match self.clearing.streams.get(&self.device) {
+    /// Clears memory that `device` may access, and waits for it.
+    ///
+    /// # Errors
+    /// Those of HIP.
+    pub(super) fn clear_in_order(&mut self, address: u64, len_bytes: u64, device: i32) -> HipResult<()> {
+        let stream = match self.clearing.streams.get(&device) {
             Some(&stream) => stream,
             None => {
-                let stream = self.create_stream(hipStreamNonBlocking, 0)?;
-                self.clearing.streams.insert(self.device, stream);
+                let current = std::mem::replace(&mut self.device, device);
+                let created = self.create_stream(hipStreamNonBlocking, 0);
+                self.device = current;
+                let stream = created?;
+                self.clearing.streams.insert(device, stream);
                 stream
             }
         };
+        self.enter_device(device)?;
         // SAFETY: the owner's memory, so many bytes, and a stream of its own.
         self.check(unsafe { self.hip.hipMemsetAsync(void(address), 0, size(len_bytes)?, ptr(stream)) })?;
         // SAFETY: a stream of its own.

@@ -263,7 +263,7 @@ impl Owner {
         }
         for (address, handle) in new {
             let Physical { len_bytes, .. } = self.physical(handle)?;
-            self.clear_in_order(address, len_bytes)?;
+            self.clear_in_order(address, len_bytes, device)?;
             if let Some(physical) = self.physical.get_mut(&handle) {
                 physical.is_new = false;
             }

@@ -6,7 +6,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::resource::Resource;
 use super::{Owner, number, ptr};
-use hip_sys::hipEventDisableTiming;
+use hip_sys::{hipEventDisableTiming, hipEventWaitDefault, hipEventWaitExternal};
 
 /// The last handle of the null stream.
 const NULL_MAX: u64 = 1;
@@ -196,6 +196,8 @@ impl Owner {
         if self.is_gone(on) {
             return Ok(());
         }
+        // The flag is about captures, which are the client's; without one AMD's runtime crashes with it.
+        let flags = if flags == hipEventWaitExternal { hipEventWaitDefault } else { flags };
         // SAFETY: stream and event exist.
         self.check(unsafe { self.hip.hipStreamWaitEvent(ptr(stream), ptr(event), flags) })
     }
