@@ -116,8 +116,8 @@ void devices(struct Setup* s) {
     GOOD(hipDriverGetVersion(&n));
     BAD(hipDriverGetVersion(NULL));
     GOOD(hipDeviceSynchronize());
-    GOOD(hipProfilerStart());
-    GOOD(hipProfilerStop());
+    UNSUPPORTED(hipProfilerStart());
+    UNSUPPORTED(hipProfilerStop());
 }
 
 void contexts(struct Setup* s) {

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::{env, fs};
 
 /// How many calls are compared at least.
-const COMPARED_MIN: usize = 40_000;
+const COMPARED_MIN: usize = 35_000;
 /// How often a program is started again, behind a call that has ended it, at most.
 const STARTS_MAX: usize = 400;
 /// How often AMD's runtime is asked for the record.
@@ -41,6 +41,8 @@ fn ask(program: &Path, run: impl Fn(&str) -> Output) -> Answers {
         for line in text.lines() {
             let mut fields = line.splitn(3, '\t');
             let number = fields.next().and_then(|number| number.parse::<usize>().ok());
+            // Two threads may crash, and both print the line.
+            let number = number.filter(|number| *number >= first);
             if let (Some(number), Some(call), Some(answer)) = (number, fields.next(), fields.next()) {
                 answers.push((call.to_owned(), answer.to_owned()));
                 first = number + 1;
@@ -243,7 +245,6 @@ const ON_AMDS_RUNTIME: &[(&str, &str)] = &[
         "the sandbox of a session refuses the socket by which emulated GPUs share memory",
     ),
     ("hipStreamWaitEvent(stream, shared, 0)", "the same"),
-    ("hipMem*pooled*", "a device does not reach the pools of another"),
 ];
 
 /// Compares what two ways to run the programs answer, but for the calls that are listed, all of which have to be of use.
@@ -279,7 +280,7 @@ fn two_workers_answer_as_one_with_two_devices_does() {
     }
     let programs: Vec<_> = compiled("answers", Release::Hip6, &["--answers"]);
     let for_two: Vec<_> = programs.into_iter().filter(|program| devices(program) == "2").collect();
-    let mut workers = [(); 2].map(|()| WorkerProcess::start(Path::new(HIPR), &["--device", "sim"]));
+    let mut workers = [(); 2].map(|()| WorkerProcess::start_logged(Path::new(HIPR), &["--device", "sim"]));
     let addresses = workers.each_ref().map(|worker| worker.address().to_string()).join(",");
     compare(
         &for_two,

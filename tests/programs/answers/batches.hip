@@ -78,7 +78,6 @@ int main(int count, char** arguments) {
 
     static hipDriverProcAddressQueryResult status;
     each("hipGetProcAddress", [](const char* name, void** to, int version, uint64_t flags, hipDriverProcAddressQueryResult* state) { return status = hipDriverProcAddressQueryResult(77), hipGetProcAddress(name, to, version, flags, state); }, [] { note("status", int(status)); }, any<const char*>({OF("hipMalloc"), OF("hipNothing"), OF(""), OF(nullptr)}), any<void**>({OF(&r.pointer), OF(nullptr)}), any<int>({OF(600), OF(0), OF(-1), OF(100000)}), any<uint64_t>({OF(0), OF(1), OF(2), OF(99)}), any<hipDriverProcAddressQueryResult*>({OF(&status), OF(nullptr)}));
-    static char garbage[256] = "not code";
 
 #if HIP_VERSION_MAJOR >= 7
     auto pitches = any<size_t>({OF(64), OF(0), OF(32)});
@@ -153,6 +152,7 @@ int main(int count, char** arguments) {
         return hipDrvLaunchKernelEx(is_null ? nullptr : &config, of, parameters, nullptr);
     }, settle, any<unsigned>({OF(1), OF(0), OF(100000)}), any<unsigned>({OF(64), OF(0), OF(1025)}), any<unsigned>({OF(0), OF(65537)}), streams, functions, any<unsigned>({OF(0), OF(1)}), any<bool>({OF(false), OF(true)}));
 
+    static char garbage[256] = "not code";
     static std::string file;
     {
         std::ifstream self("/proc/self/exe", std::ios::binary);

@@ -90,31 +90,31 @@ int main(int count, char** arguments) {
     }, nothing, current, memory);
     each("hipPointerGetAttribute ordinal", [=](int on, void* of) { return set(on), hipPointerGetAttribute(&results.number, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, hipDeviceptr_t(of)); }, nothing, current, memory);
     each("hipMemGetAddressRange", [=](int on, void* of) { return set(on), hipMemGetAddressRange(reinterpret_cast<hipDeviceptr_t*>(&results.pointer), &results.size, hipDeviceptr_t(of)); }, nothing, current, memory);
-    each("hipHostGetDevicePointer", [=](int on, void* of) { return set(on), hipHostGetDevicePointer(&results.pointer, of, 0); }, [] { }, current, memory);
+    each("hipHostGetDevicePointer", [=](int on, void* of) { return set(on), hipHostGetDevicePointer(&results.pointer, of, 0); }, [] { }, current, reached);
     each("hipMemset", [=](int on, void* of) { return set(on), hipMemset(of, 1, 64); }, settle, current, reached);
     each("hipMemsetAsync", [=](int on, void* of, hipStream_t with) { return set(on), hipMemsetAsync(of, 1, 64, with); }, settle, current, reached, streams);
-    each("hipMemcpy", [=](int on, void* to, void* from, hipMemcpyKind kind) { return set(on), hipMemcpy(to, from, 64, kind); }, settle, current, memory, memory, kinds);
-    each("hipMemcpyAsync", [=](int on, void* to, void* from, hipStream_t with) { return set(on), hipMemcpyAsync(to, from, 64, hipMemcpyDefault, with); }, settle, current, memory, memory, streams);
-    each("hipMemcpyDtoD", [=](int on, void* to, void* from) { return set(on), hipMemcpyDtoD(hipDeviceptr_t(to), hipDeviceptr_t(from), 64); }, settle, current, memory, memory);
+    each("hipMemcpy", [=](int on, void* to, void* from, hipMemcpyKind kind) { return set(on), hipMemcpy(to, from, 64, kind); }, settle, current, reached, reached, kinds);
+    each("hipMemcpyAsync", [=](int on, void* to, void* from, hipStream_t with) { return set(on), hipMemcpyAsync(to, from, 64, hipMemcpyDefault, with); }, settle, current, reached, reached, streams);
+    each("hipMemcpyDtoD", [=](int on, void* to, void* from) { return set(on), hipMemcpyDtoD(hipDeviceptr_t(to), hipDeviceptr_t(from), 64); }, settle, current, reached, reached);
     hipSetDevice(0);
-    each(FUNCTION(hipMemcpyPeer), settle, memory, devices, any<const void*>({{"device 1", device[1]}, {"device 0", device[0]}, {"pinned 0", pinned[0]}, {"managed 1", managed[1]}, OF(pageable), OF(nullptr)}), any<int>({OF(1), OF(0), OF(2), OF(-1)}), any<size_t>({OF(64), OF(0), OF(4097)}));
-    each("hipMemcpyPeerAsync", [](void* to, int at, const void* from, int of, size_t size, hipStream_t with) { return hipMemcpyPeerAsync(to, at, from, of, size, with); }, settle, memory, devices, any<const void*>({{"device 1", device[1]}, {"device 0", device[0]}, OF(pageable), OF(nullptr)}), any<int>({OF(1), OF(0), OF(2), OF(-1)}), any<size_t>({OF(64), OF(0), OF(4097)}), streams);
+    each(FUNCTION(hipMemcpyPeer), settle, reached, devices, any<const void*>({{"device 1", device[1]}, {"device 0", device[0]}, {"pinned 0", pinned[0]}, {"managed 1", managed[1]}, OF(pageable), OF(nullptr)}), any<int>({OF(1), OF(0), OF(2), OF(-1)}), any<size_t>({OF(64), OF(0), OF(4097)}));
+    each("hipMemcpyPeerAsync", [](void* to, int at, const void* from, int of, size_t size, hipStream_t with) { return hipMemcpyPeerAsync(to, at, from, of, size, with); }, settle, reached, devices, any<const void*>({{"device 1", device[1]}, {"device 0", device[0]}, OF(pageable), OF(nullptr)}), any<int>({OF(1), OF(0), OF(2), OF(-1)}), any<size_t>({OF(64), OF(0), OF(4097)}), streams);
     static hipMemcpy3DParms deep;
     each("hipMemcpy3DAsync", [=](int on, void* to, void* from, hipStream_t with) {
         set(on);
         deep = {};
         deep.dstPtr = {to, 64, 64, 2}, deep.srcPtr = {from, 64, 64, 2}, deep.extent = {64, 2, 1}, deep.kind = hipMemcpyDefault;
         return hipMemcpy3DAsync(&deep, with);
-    }, settle, current, memory, memory, streams);
-    each("hipMemcpyToSymbol", [=](int on, void* from) { return set(on), hipMemcpyToSymbol(HIP_SYMBOL(symbol), from, 64, 0, hipMemcpyDefault); }, settle, current, memory);
-    each("hipMemcpyFromSymbolAsync", [=](int on, void* to, hipStream_t with) { return set(on), hipMemcpyFromSymbolAsync(to, HIP_SYMBOL(symbol), 64, 0, hipMemcpyDefault, with); }, settle, current, memory, streams);
+    }, settle, current, reached, reached, streams);
+    each("hipMemcpyToSymbol", [=](int on, void* from) { return set(on), hipMemcpyToSymbol(HIP_SYMBOL(symbol), from, 64, 0, hipMemcpyDefault); }, settle, current, reached);
+    each("hipMemcpyFromSymbolAsync", [=](int on, void* to, hipStream_t with) { return set(on), hipMemcpyFromSymbolAsync(to, HIP_SYMBOL(symbol), 64, 0, hipMemcpyDefault, with); }, settle, current, reached, streams);
     static void* of_symbol[2];
     for (int of : {1, 0}) {
         set(of);
         hipGetSymbolAddress(&of_symbol[of], HIP_SYMBOL(symbol));
     }
     each("hipGetSymbolAddress", [=](int on) { return set(on), hipGetSymbolAddress(&results.pointer, HIP_SYMBOL(symbol)); }, [] { note("is", results.pointer == of_symbol[0] ? 0 : results.pointer == of_symbol[1] ? 1 : 2); }, current);
-    each("hipMemPrefetchAsync", [=](int on, void* of, int to, hipStream_t with) { return set(on), hipMemPrefetchAsync(of, 4096, to, with); }, settle, current, memory, any<int>({OF(0), OF(1), OF(2), OF(-1), OF(-2)}), streams);
+    each("hipMemPrefetchAsync", [=](int on, void* of, int to, hipStream_t with) { return set(on), hipMemPrefetchAsync(of, 4096, to, with); }, settle, current, reached, any<int>({OF(0), OF(1), OF(2), OF(-1), OF(-2)}), streams);
     each("hipMemAdvise", [=](int on, void* of, hipMemoryAdvise advice, int to) { return set(on), hipMemAdvise(of, 4096, advice, to); }, nothing, current, any<void*>({{"managed 0", managed[0]}, {"managed 1", managed[1]}, {"device 1", device[1]}}), any<hipMemoryAdvise>({OF(hipMemAdviseSetReadMostly), OF(hipMemAdviseSetPreferredLocation), OF(hipMemAdviseSetAccessedBy), OF(hipMemAdviseUnsetAccessedBy), OF(hipMemAdviseUnsetPreferredLocation)}), any<int>({OF(0), OF(1), OF(2), OF(-1)}));
     each("hipMemRangeGetAttribute", [=](int on, void* of, hipMemRangeAttribute which) { return set(on), hipMemRangeGetAttribute(&results.number, 4, which, of, 4096); }, nothing, current, any<void*>({{"managed 0", managed[0]}, {"managed 1", managed[1]}}), any<hipMemRangeAttribute>({OF(hipMemRangeAttributeReadMostly), OF(hipMemRangeAttributePreferredLocation), OF(hipMemRangeAttributeLastPrefetchLocation)}));
     hipSetDevice(0);
@@ -139,7 +139,7 @@ int main(int count, char** arguments) {
     each("hipLaunchHostFunc", [=](int on, hipStream_t with) { return set(on), hipLaunchHostFunc(with, [](void*) {}, nullptr); }, settle, current, streams);
     each("hipStreamWriteValue32", [=](int on, hipStream_t with, void* of) { return set(on), hipStreamWriteValue32(with, of, 1, 0); }, settle, current, streams, reached);
     each("hipStreamWaitValue32", [=](int on, hipStream_t with, void* of) { return set(on), hipMemset(of, 0, 4), hipDeviceSynchronize(), hipStreamWaitValue32(with, of, 0, hipStreamWaitValueEq, ~0u); }, settle, current, streams, reached);
-    each("hipStreamAttachMemAsync", [=](int on, hipStream_t with, void* of) { return set(on), hipStreamAttachMemAsync(with, of, 0, hipMemAttachSingle); }, settle, current, streams, memory);
+    each("hipStreamAttachMemAsync", [=](int on, hipStream_t with, void* of) { return set(on), hipStreamAttachMemAsync(with, of, 0, hipMemAttachSingle); }, settle, current, streams, reached);
     hipSetDevice(0);
 
     // Kernels.
@@ -272,14 +272,14 @@ int main(int count, char** arguments) {
     set(0);
     hipGraphCreate(&graph, 0);
     auto of_node = [] { note("destroy", int(hipGraphDestroyNode(results.node))); };
-    each("hipGraphAddMemcpyNode1D", [=](int on, void* to, void* from, hipMemcpyKind kind) { return set(on), hipGraphAddMemcpyNode1D(&results.node, graph, nullptr, 0, to, from, 64, kind); }, of_node, current, memory, memory, kinds);
+    each("hipGraphAddMemcpyNode1D", [=](int on, void* to, void* from, hipMemcpyKind kind) { return set(on), hipGraphAddMemcpyNode1D(&results.node, graph, nullptr, 0, to, from, 64, kind); }, of_node, current, reached, reached, kinds);
     each("hipGraphAddMemsetNode", [=](int on, void* to) {
         static hipMemsetParams with;
         set(on);
         with = {};
         with.dst = to, with.elementSize = 1, with.width = 64, with.height = 1, with.value = 1, with.pitch = 64;
         return hipGraphAddMemsetNode(&results.node, graph, nullptr, 0, &with);
-    }, of_node, current, memory);
+    }, of_node, current, reached);
     each("hipGraphAddMemAllocNode", [=](int on, int of) {
         static hipMemAllocNodeParams with;
         set(on);
