@@ -58,10 +58,11 @@ void memory_of_graphs(struct Setup* s) {
     GOOD(hipGraphAddMemAllocNode(&allocates, graph, NULL, 0, &params));
     GOOD(hipGraphMemAllocNodeGetParams(allocates, &read));
     WRITTEN(read);
-    GOOD(hipGraphAddMemFreeNode(&frees, graph, &allocates, 1, params.dptr));
     GOOD(hipDrvGraphAddMemFreeNode(&more, graph, &allocates, 1, params.dptr));
+    // Nothing is freed twice in a graph.
+    BAD(hipGraphAddMemFreeNode(&frees, graph, &allocates, 1, params.dptr));
     void* freed = NULL;
-    GOOD(hipGraphMemFreeNodeGetParams(frees, &freed));
+    GOOD(hipGraphMemFreeNodeGetParams(more, &freed));
     THAT(freed == params.dptr);
     GOOD(hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
     unsigned long long flags = 7;

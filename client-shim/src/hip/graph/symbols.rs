@@ -22,12 +22,16 @@ pub(crate) struct Part {
 impl Part {
     /// Returns the address of the part on the device, after a check of the `other` one of the copy.
     fn address(self, session: &Session, other: Ptr) -> HipResult<Ptr> {
-        self.symbol.check().map_err(|_| HipError::INVALID_SYMBOL)?;
         other.check()?;
         if self.len == 0 {
             return Err(HipError::INVALID_VALUE);
         }
         symbol::part(session, self.symbol, self.len, self.offset)
+    }
+
+    /// Checks that a symbol is named. HIP API: this error comes before the others when a node is changed, not when it is made.
+    fn check_symbol(self) -> HipResult<()> {
+        self.symbol.check().map(drop).map_err(|_| HipError::INVALID_SYMBOL)
     }
 
     fn copy_to(self, session: &Session, src: Ptr, kind: i32) -> HipResult<Node> {
@@ -74,6 +78,7 @@ fn error_of(node: NodeOf, part: Part, error: HipError) -> HipError {
 
 /// `hipGraphMemcpyNodeSetParamsToSymbol`, `hipGraphExecMemcpyNodeSetParamsToSymbol`.
 pub(crate) fn set_copy_to(session: &Session, node: NodeOf, part: Part, src: Ptr, kind: i32) -> HipResult<()> {
+    part.check_symbol()?;
     let copy = part.copy_to(session, src, kind);
     node.set(session, copy.map_err(|error| error_of(node, part, error))?)
 }
@@ -86,6 +91,7 @@ pub(crate) fn set_copy_from(
     part: Part,
     kind: i32,
 ) -> HipResult<()> {
+    part.check_symbol()?;
     let copy = part.copy_from(session, dst, kind);
     node.set(session, copy.map_err(|error| error_of(node, part, error))?)
 }
