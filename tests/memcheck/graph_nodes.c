@@ -191,8 +191,8 @@ void node_attributes(struct Setup* s) {
     FAILS(hipGraphKernelNodeCopyAttributes(plain, other), hipErrorInvalidContext);
     FAILS(hipGraphKernelNodeCopyAttributes(NULL, other), hipErrorInvalidValue);
     FAILS(hipGraphKernelNodeCopyAttributes(other, NO_NODE), hipErrorInvalidValue);
-    FAILS(hipGraphKernelNodeCopyAttributes(empty, plain), hipErrorInvalidContext);
-    FAILS(hipGraphKernelNodeCopyAttributes(other, empty), hipErrorInvalidContext);
+    FAILS(hipGraphKernelNodeCopyAttributes(empty, plain), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeCopyAttributes(other, empty), hipErrorInvalidValue);
     GOOD(hipGraphKernelNodeCopyAttributes(other, plain));
     GOOD(hipGraphKernelNodeGetAttribute(plain, of_cooperative, (void*)&got));
     THAT(got == 1);

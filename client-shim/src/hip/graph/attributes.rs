@@ -5,8 +5,6 @@ use std::mem::discriminant;
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
-use hipr_graph::Content;
-
 use super::{NodeOf, of_work};
 use crate::command::{CacheWindow, Command, NodeAttribute};
 use crate::convert::{In, Out, Ptr};
@@ -80,15 +78,6 @@ pub(crate) fn set(session: &Session, node: Ptr, id: hipLaunchAttributeID, value:
 
 /// `hipGraphKernelNodeCopyAttributes`: a node that has an attribute accepts only another value of the same one.
 pub(crate) fn copy(session: &Session, from: Ptr, to: Ptr) -> HipResult<()> {
-    let is_kernel = |node: Ptr| {
-        session.streams().graphs.with(|tables| match tables.graphs.content(node.wire())? {
-            Content::Work(work) => HipResult::Ok(matches!(**work, Command::Kernel(_))),
-            _ => Ok(false),
-        })
-    };
-    if is_kernel(from)? != is_kernel(to)? {
-        return Err(HipError::INVALID_CONTEXT);
-    }
     let given = attribute_of(session, from)?;
     NodeOf::Graph(to).change_kernel(session, |kernel| match (given, kernel.attribute()) {
         (None, None) => Ok(kernel.clone()),
