@@ -291,8 +291,8 @@ fn serve(worker: hipr_worker::Worker, metrics: Option<Arc<Metrics>>) -> Result<(
     worker.run().map_err(|why| why.to_string())
 }
 
-/// Returns the process's exit code after it has served `kind`. Ends a process that has a HIP runtime itself: what the runtime
-/// does when a process ends waits for the kernels on the GPU, and one of them may never end.
+/// Returns the exit code of a process that has served `kind`. A process with a HIP runtime ends here instead, without exit
+/// handlers: the runtime's waits for the kernels on the GPU, and one of them may never end.
 fn end(kind: DeviceKind) -> ExitCode {
     match kind {
         DeviceKind::Hip => signal_hook::low_level::exit(0),

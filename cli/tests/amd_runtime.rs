@@ -119,6 +119,13 @@ fn programs(release: Release) -> Vec<PathBuf> {
     programs
 }
 
+/// Starts a worker that serves a release of AMD's runtime on emulated GPUs; `hipr` is the command that runs `hipr` in the system that has it.
+fn serve(hipr: Command, release: Release, isolation: &str, more: &[&str]) -> WorkerProcess {
+    let library = release.library();
+    let options = ["--device", "hip", "--hsa", "emulated", "--hip-library", &library, "--isolate", isolation];
+    WorkerProcess::start_command(hipr, &[&options, more].concat())
+}
+
 fn compiled(name: &str, release: Release, options: &[&str]) -> Vec<PathBuf> {
     let name = if release == Release::Hip6 { name.into() } else { format!("{name}-{}", release.name()) };
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -2,7 +2,7 @@
 //! print a line for each call. What AMD's releases answer is on record, so that what they do at random once they have been asked for something
 //! wrong is not part of it.
 
-use super::{HIPR, Release, System, WITH_LIBRARIES, WorkerProcess, compiled, devices, libraries};
+use super::{HIPR, Release, System, WITH_LIBRARIES, WorkerProcess, compiled, devices, libraries, serve};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use std::{env, fs};
 const COMPARED_MIN: usize = 35_000;
 /// How often a program is started again, behind a call that has ended it, at most.
 const STARTS_MAX: usize = 400;
-/// How often AMD's runtime is asked for the record.
+/// How many times each call is made on AMD's runtime for the record.
 const ASKED: usize = 4;
 /// What is on record for a call that AMD's runtime does not answer the same way each time.
 const RANDOM: &str = "not always the same";
-/// If this variable of the environment is set, the record is written anew instead of compared.
+/// The environment variable that makes the ignored test write the record anew instead of comparing it.
 const WRITE: &str = "HIPR_WRITE_RECORD";
 
 /// The calls of a program, in their order, and what was answered to each.
@@ -66,7 +66,7 @@ fn ask_amds_runtime(release: Release, program: &Path) -> Answers {
     })
 }
 
-/// Asks hipr's library, which finds its devices as the options of `hipr run` say.
+/// Runs a program over hipr's library, by `hipr run` with these options.
 fn ask_hipr(program: &Path, options: &[&str]) -> Answers {
     ask(program, |first| {
         let mut command = Command::new(HIPR);
@@ -247,7 +247,7 @@ const ON_AMDS_RUNTIME: &[(&str, &str)] = &[
     ("hipStreamWaitEvent(stream, shared, 0)", "the same"),
 ];
 
-/// Compares what two ways to run the programs answer, but for the calls that are listed, all of which have to be of use.
+/// Runs the programs in two ways and compares the answers. A call may differ if it is listed, and every row of the list has to be of one that does.
 fn compare(
     programs: &[PathBuf],
     listed: &[(&str, &str)],
@@ -296,11 +296,9 @@ fn two_workers_answer_as_one_with_two_devices_does() {
 #[test]
 fn a_worker_with_amds_runtime_answers_as_one_with_emulated_gpus_does() {
     let Some(system) = System::new() else { return };
-    let library = Release::Hip7.library();
-    let options = ["--device", "hip", "--hsa", "emulated", "--hip-library", &library];
     let mut command = system.hipr(Release::Hip7);
     command.env("HIPR_SIM_DEVICES", "2");
-    let mut worker = WorkerProcess::start_command(command, &options);
+    let mut worker = serve(command, Release::Hip7, "process", &[]);
     let address = worker.address().to_string();
     compare(
         &compiled("answers", Release::Hip7, &["--answers"]),

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use hipr_tests::WorkerProcess;
 use hipr_tests::toolchain::toolchain;
 
-use super::{GUARD_S, HIPR, Release, SKIPPED, System, Way, compiled, run_all, run_on_amds_runtime};
+use super::{GUARD_S, HIPR, Release, SKIPPED, System, Way, compiled, run_all, run_on_amds_runtime, serve};
 
 /// Programs that launch graphs with kernels of two devices. AMD's runtime launches all these kernels on the stream's device
 /// (docs/differences.md).
@@ -36,12 +35,10 @@ fn run_over_a_worker(release: Release, isolation: &str) {
 /// Runs the programs with two devices in all, of so many workers.
 fn run_over(release: Release, isolation: &str, way: Way, worker_count: usize) {
     let Some(system) = System::new() else { return };
-    let library = release.library();
-    let options = ["--device", "hip", "--hsa", "emulated", "--hip-library", &library, "--isolate", isolation];
     let start = |_| {
         let mut command = system.hipr(release);
         command.env("HIPR_SIM_DEVICES", (2 / worker_count).to_string());
-        WorkerProcess::start_command(command, &options)
+        serve(command, release, isolation, &[])
     };
     let mut workers: Vec<_> = (0..worker_count).map(start).collect();
     let addresses: Vec<_> = workers.iter().map(|worker| worker.address().to_string()).collect();

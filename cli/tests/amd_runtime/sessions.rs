@@ -1,7 +1,7 @@
 //! Sessions of a worker that serves AMD's runtime on the emulated GPUs: what each operation answers, what a kernel that faults ends, and
 //! what sessions share.
 
-use super::{Release, System};
+use super::{Release, System, serve};
 use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, Opcode, ReplyMode};
 use hipr_tests::suite::{self, Failure};
@@ -31,9 +31,7 @@ const OTHERWISE: &[(Opcode, &str)] = &[
 const WITHOUT_SOCKETS: [Opcode; 2] = [Opcode::IPC_GET_MEM_HANDLE, Opcode::IPC_OPEN_MEM_HANDLE];
 
 fn worker(system: &System, release: Release, isolation: &str, more: &[&str]) -> WorkerProcess {
-    let library = release.library();
-    let options = ["--device", "hip", "--hsa", "emulated", "--hip-library", &library, "--isolate", isolation];
-    WorkerProcess::start_command(system.hipr(release), &[&options, more].concat())
+    serve(system.hipr(release), release, isolation, more)
 }
 
 /// Runs every operation, of which the last one is a memory fault.
@@ -121,7 +119,7 @@ fn a_kernel_that_faults_is_told_to_its_session_only_on_hip_7() {
     faults(Release::Hip7);
 }
 
-/// What AMD's runtime does when its process ends waits for the kernels on the GPU.
+/// When its process ends, AMD's runtime waits for the kernels on the GPU; the worker does not.
 #[test]
 fn a_worker_ends_although_a_kernel_does_not() {
     let Some(system) = System::new() else { return };

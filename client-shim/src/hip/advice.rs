@@ -76,7 +76,7 @@ pub(crate) fn prefetch(
 /// Returns the device number that HIP 6's functions use for a location of HIP 7's: a device, or the host's.
 fn device_at(location: hipMemLocation) -> HipResult<i32> {
     match location.r#type {
-        // HIP 6's number for the host is that of no device, as this one.
+        // -1 is the host for HIP 6 only. Here it is the number of no device, as the smallest number is for all checks.
         hipMemLocationTypeDevice if location.id == hipCpuDeviceId => Ok(i32::MIN),
         hipMemLocationTypeDevice => Ok(location.id),
         hipMemLocationTypeHost | hipMemLocationTypeHostNuma | hipMemLocationTypeHostNumaCurrent => {

@@ -175,10 +175,11 @@ fn peer_of(
     let is_known = |ptr: Ptr| session.streams().mirrors.info(ptr).is_some();
     let (dst_of_device, src_of_device) = (is_of_device(dst)?, is_of_device(src)?);
     if !(dst_of_device && src_of_device) {
-        // HIP API: of the program's own memory only one end can be; the devices say nothing then.
-        let is_right = dst_of_device || src_of_device || is_known(dst) || is_known(src);
-        let copied = || linear(session, dst, src, len, hipMemcpyDefault, stream, waits);
-        return is_right.then_some(()).ok_or(HipError::INVALID_VALUE).and_then(|()| copied());
+        // HIP API: only one of the two may be the program's own memory. The numbers of the devices mean nothing then.
+        if !(dst_of_device || src_of_device || is_known(dst) || is_known(src)) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        return linear(session, dst, src, len, hipMemcpyDefault, stream, waits);
     }
     if dst_device == src_device {
         return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, stream, waits);

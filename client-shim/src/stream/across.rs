@@ -89,8 +89,8 @@ impl Streams {
         self.mirrors.are_several() && memory.iter().any(is_elsewhere)
     }
 
-    /// Returns a stream for an allocation from a device's memory that is put on `stream`; it is another one, for whose end the caller has to
-    /// wait, if the device is of another worker than `stream`.
+    /// Returns the stream on which to allocate memory of `device` for a call that names `stream`. If the two are of different workers, it is a
+    /// stream of this library on the device, for which the caller has to wait.
     ///
     /// # Errors
     /// A lost connection.

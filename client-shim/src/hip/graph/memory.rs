@@ -4,11 +4,10 @@ use hipr_abi::{
     hipGraphMemAttributeType, hipMemAllocNodeParams, hipMemAllocationTypePinned, hipMemLocation,
     hipMemLocationTypeDevice, hipMemPoolProps,
 };
+use hipr_graph::Content;
 use hipr_proto::{HipError, HipResult};
 
 use super::{NewNode, of_work};
-use hipr_graph::Content;
-
 use crate::command::{Command, GraphAllocation, Node};
 use crate::convert::{In, Out, Ptr};
 use crate::hip::allocation;
@@ -52,7 +51,11 @@ pub(crate) fn add_allocation(session: &Session, node: NewNode, params: Ptr) -> H
 /// `hipGraphAddMemFreeNode`, `hipDrvGraphAddMemFreeNode`.
 pub(crate) fn add_free(session: &Session, node: NewNode, at: Ptr) -> HipResult<()> {
     let can_free = session.streams().graphs.with(|tables| {
-        let frees = |node| matches!(tables.graphs.content(node), Ok(Content::Work(work)) if matches!(**work, Command::GraphFree(freed) if freed == at));
+        // HIP API: no graph frees memory twice.
+        let frees = |node| match tables.graphs.content(node) {
+            Ok(Content::Work(work)) => matches!(**work, Command::GraphFree(freed) if freed == at),
+            _ => false,
+        };
         HipResult::Ok(tables.memory.has(at) && !tables.graphs.nodes(node.graph())?.any(frees))
     })?;
     if !can_free {
