@@ -86,6 +86,7 @@ fn open() -> HipResult<Session> {
         });
         connection.on_failure(move |failure| log_failure(number, failure));
         connection.note_callers(thread::call);
+        connection.on_printed(print);
         connection.on_watch_over(|number, error| {
             if let Some(session) = session_if_open() {
                 session.streams().watch_is_over(number, error);
@@ -112,6 +113,19 @@ fn answer_recall(number: usize, recall: u64) {
     let answered = worker.links().all().get(number).map(|link| worker.answer_recall(link, recall));
     if let Some(Err(error)) = answered {
         tracing::debug!("cannot answer a recall of memory: {error:?}");
+    }
+}
+
+/// Prints what kernels have printed, through the C library of the program: so its order with what the program prints is that of AMD's runtime.
+fn print(is_error: bool, text: &[u8]) {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+        static stderr: *mut libc::FILE;
+    }
+    // SAFETY: the C library's streams, which it has made before it loads a library, and bytes that are there for the length of the call.
+    unsafe {
+        let stream = if is_error { stderr } else { stdout };
+        libc::fwrite(text.as_ptr().cast(), 1, text.len(), stream);
     }
 }
 

@@ -67,7 +67,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::WATCHES)
     .union(Features::VARIABLES)
     .union(Features::SHARED)
-    .union(Features::MAPPINGS);
+    .union(Features::MAPPINGS)
+    .union(Features::PRINTF);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
 /// uses any worker as one of HIPR 1.0.

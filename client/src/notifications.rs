@@ -1,11 +1,12 @@
 //! What the worker says without being asked: notifications, and who is told of them.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::sync::{Arc, OnceLock};
 
 use hipr_proto::op::{
-    ForOp, Handle, MemInfoChanged, MemRecall, RequestFailed, TraceEntry, Traced, VariablesTold, WatchOver,
-    WorkFailed, with_op,
+    ForOp, Handle, MemInfoChanged, MemRecall, Printed, RequestFailed, TraceEntry, Traced, VariablesTold,
+    WatchOver, WorkFailed, with_op,
 };
 use hipr_proto::{HipError, Op, Opcode, Wire};
 
@@ -122,12 +123,18 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Writes what kernels print to this process's streams; one that is closed loses it.
+fn print(is_error: bool, text: &[u8]) {
+    let _ = if is_error { io::stderr().write_all(text) } else { io::stdout().write_all(text) };
+}
+
 fn opcode(operation: u32) -> Opcode {
     Opcode(u16::try_from(operation).unwrap_or(u16::MAX))
 }
 
 type OnFailure = Box<dyn Fn(&Failure) + Send + Sync>;
 type OnRecall = Box<dyn Fn(u64) + Send + Sync>;
+type OnPrinted = Box<dyn Fn(bool, &[u8]) + Send + Sync>;
 type OnWatchOver = Box<dyn Fn(u64, Option<HipError>) + Send + Sync>;
 
 /// What notifications are passed to. Functions run on the thread that reads, so they wait for nothing.
@@ -136,6 +143,7 @@ pub(crate) struct Listeners {
     failure: OnceLock<OnFailure>,
     recall: OnceLock<OnRecall>,
     watch_over: OnceLock<OnWatchOver>,
+    printed: OnceLock<OnPrinted>,
     /// What is known of changes of free memory.
     pub(crate) memory: FreeMemory,
     /// What is known of the variables of modules.
@@ -172,6 +180,11 @@ impl Listeners {
     /// Sets the function that is told of ends of watches; has no effect the second time.
     pub(crate) fn on_watch_over(&self, listener: OnWatchOver) {
         let _ = self.watch_over.set(listener);
+    }
+
+    /// Sets the function that is passed what kernels print; has no effect the second time.
+    pub(crate) fn on_printed(&self, listener: OnPrinted) {
+        let _ = self.printed.set(listener);
     }
 
     fn tell(&self, failure: &Failure) {
@@ -220,6 +233,14 @@ impl Listeners {
                 kernel: String::from_utf8_lossy(kernel).into_owned(),
                 text: String::from_utf8_lossy(text).into_owned(),
             });
+        }
+        if op == Printed::OPCODE
+            && let Ok(printed) = Printed::take(&mut fixed)
+        {
+            match self.printed.get() {
+                Some(listener) => listener(printed.is_error != 0, tail),
+                None => print(printed.is_error != 0, tail),
+            }
         }
         if op == MemRecall::OPCODE
             && let (Ok(recall), Some(listener)) = (MemRecall::take(&mut fixed), self.recall.get())

@@ -60,9 +60,11 @@ impl Features {
     /// The session gives capabilities, by which another worker reads some of its memory, and has its memory filled by those that sessions of
     /// other workers give.
     pub const CAPABILITIES: Self = Self(1 << 16);
+    /// The worker sends what kernels print.
+    pub const PRINTF: Self = Self(1 << 17);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 17] = [
+    const NAMED: [(Self, &str); 18] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -80,6 +82,7 @@ impl Features {
         (Self::MAPPINGS, "MAPPINGS"),
         (Self::APART, "APART"),
         (Self::CAPABILITIES, "CAPABILITIES"),
+        (Self::PRINTF, "PRINTF"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.

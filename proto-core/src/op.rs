@@ -88,7 +88,7 @@ operations! {
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
     /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES, 8192 TRACE, 16384 MAPPINGS, 32768 APART,
-    /// 65536 CAPABILITIES), right behind `INIT` and without waiting for its reply.
+    /// 65536 CAPABILITIES, 131072 PRINTF), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. With APART `part` says which part of the worker's
     /// addresses the session's memory is to have: its low 32 bits the number of the part, from 0, and its high 32 bits how many parts there
     /// are, at most 256. Without APART it is 0 and ignored. A session is offered features once; without this operation, or if it fails, it
@@ -671,6 +671,13 @@ operations! {
         }
             + Small("kernel:bytes[kernel_length] text:bytes[text_length]",
                 |r| Exact(u64::from(r.kernel_length) + u64::from(r.text_length)))
+        => ();
+
+    /// Says what kernels have printed: `length` bytes (1 byte to 16 KiB) for standard output, or with `is_error` 1 for standard error. It comes in the
+    /// order in which they have printed it, and before anything that says that their work is done. A session needs the feature PRINTF for this.
+    0x02C9 PRINTED printed "" Extension notify Exempt:
+        Printed { is_error: u32, length: u32 }
+            + Small("text:bytes[length]", |r| Exact(u64::from(r.length)))
         => ();
 
     /// Copies a part of a copy from the client, in the order of a stream: `length` bytes (1 byte to 4 MiB) at `offset` of `size` bytes to

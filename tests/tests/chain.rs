@@ -27,6 +27,7 @@ const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
         &[
             "MEM_INFO_CHANGED",
             "MEM_RECALL",
+            "PRINTED",
             "REQUEST_FAILED",
             "TRACED",
             "VARIABLES_TOLD",

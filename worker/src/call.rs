@@ -591,6 +591,7 @@ impl Visit for Call<'_> {
         mem_recall(MemRecall),
         mem_info_changed(MemInfoChanged),
         work_failed(WorkFailed),
+        printed(Printed),
         watch_over(WatchOver),
         variables_told(VariablesTold),
         traced(Traced),

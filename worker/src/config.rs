@@ -223,7 +223,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::SHARED)
     .union(Features::MAPPINGS)
     .union(Features::APART)
-    .union(Features::CAPABILITIES);
+    .union(Features::CAPABILITIES)
+    .union(Features::PRINTF);
 
 impl SessionLimits {
     /// What part of the memory of several sessions is set aside for the kernels of one, and the least of that.

@@ -15,6 +15,7 @@ mod from_peer;
 mod loading;
 mod look;
 mod packed;
+mod printed;
 mod recall;
 mod replay;
 mod state;
@@ -86,6 +87,8 @@ pub(crate) struct Session {
     fixed_of: Option<u32>,
     /// The work whose error the request is about to be completed with.
     failed_work: Option<FailedWork>,
+    /// Whether text of kernels was dropped, because the client cannot be told.
+    has_dropped_text: bool,
     /// A bug of the worker, after which replies could be wrong.
     broken: Option<Misuse>,
     /// Where requests that fail are counted.
@@ -139,6 +142,7 @@ impl Session {
             ended: false,
             fixed_of: None,
             failed_work: None,
+            has_dropped_text: false,
             broken: None,
             failures,
             times: None,
@@ -243,6 +247,7 @@ impl Session {
         if self.is_told() {
             self.check_told();
         }
+        self.check_printed();
         self.check_watched();
         self.tally.count(env.requests);
         self.count_lease(env.leases);
@@ -823,6 +828,9 @@ impl Session {
         if self.is_told() {
             self.check_told_before(ticket.op(), false, ticket.wants_reply());
         }
+        if ticket.wants_reply() {
+            self.send_printed();
+        }
         self.check_watched_before(ticket.wants_reply());
         let (op, wants_reply) = (ticket.op(), ticket.wants_reply());
         let done = self.responder.complete_with(ticket, None, || Outcome::ok_raw(&self.reply));
@@ -840,6 +848,9 @@ impl Session {
         let (id, op) = (ticket.id(), ticket.op());
         if self.is_told() {
             self.check_told_before(op, outcome.is_error(), ticket.wants_reply());
+        }
+        if ticket.wants_reply() {
+            self.send_printed();
         }
         self.check_watched_before(ticket.wants_reply());
         let failed_work = self.failed_work.take().filter(|_| outcome.is_error());

@@ -11,8 +11,8 @@ use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
 use crate::{
-    BlockSize, FunctionInfo, Launch, Load, Mappings, ModuleLoad, Origin, Region, Room, Waker, WorkFailure,
-    WorkTimes,
+    BlockSize, FunctionInfo, Launch, Load, Mappings, ModuleLoad, Origin, Printed, Region, Room, Waker,
+    WorkFailure, WorkTimes,
 };
 
 /// A GPU, or all GPUs of a runtime: opens contexts.
@@ -471,6 +471,17 @@ pub trait Context: Send {
     /// does not know.
     fn take_failure(&mut self) -> Option<WorkFailure> {
         None
+    }
+
+    /// Returns whether kernels have printed something; the default is false.
+    fn has_printed(&self) -> bool {
+        false
+    }
+
+    /// Takes what kernels have printed, in order, before it is known of any later work that it is done; the owner is woken when there is some. What
+    /// a kernel prints after so many bytes waits. The default is a device whose runtime prints by itself.
+    fn take_printed(&mut self) -> Vec<Printed> {
+        Vec::new()
     }
 
     /// Says which request enqueues what comes next, and that the times of its work are to be noted; asked before each request, for a trace.

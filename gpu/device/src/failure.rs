@@ -30,3 +30,12 @@ pub struct WorkFailure {
     /// What happened.
     pub text: String,
 }
+
+/// What a kernel has printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// Whether it is for standard error instead of standard output.
+    pub is_error: bool,
+    /// The bytes, as C's `printf` makes them of what the kernel says.
+    pub text: Vec<u8>,
+}

@@ -31,7 +31,7 @@ mod times;
 mod waker;
 
 pub use context::{Context, Device, MemPools, MemoryKind, Share, WaitFor};
-pub use failure::{Origin, WorkFailure};
+pub use failure::{Origin, Printed, WorkFailure};
 pub use hipr_proto::op::Param;
 pub use launch::{Args, BlockSize, FunctionInfo, Launch};
 pub use load::Load;

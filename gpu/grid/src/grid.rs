@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use hipr_isa::fault::{Cause, Fault};
 use hipr_isa::lds::{Lds, Scratch};
 use hipr_isa::map::Map;
-use hipr_isa::mem::Space;
+use hipr_isa::mem::{Newer, Space};
 use hipr_isa::step::{Interrupts, Machine, Stop, run};
 use hipr_isa::wave::Wave;
 
@@ -62,6 +62,11 @@ pub trait Host: Send + Sync + 'static {
 
     /// Returns the current page table. A turn keeps it as it is for some milliseconds.
     fn snapshot(&self) -> Arc<Map>;
+
+    /// Returns where there are newer page tables than a turn's, for a kernel that may get memory while it runs.
+    fn newer(&self) -> Option<Arc<dyn Newer>> {
+        None
+    }
 
     /// Returns the time at which the device's clocks started.
     fn clock_start(&self) -> Instant;
@@ -326,7 +331,7 @@ pub struct GridJob<H> {
 impl<H: Host> GridJob<H> {
     /// Creates the job that executes `dispatch`.
     pub fn new(host: H, dispatch: Dispatch) -> Arc<Self> {
-        let limit = 2 * host.threads();
+        let limit = (2 * host.threads()).min(dispatch.resident_groups.max(1) as usize);
         let progress = Mutex::new(Progress { limit, ..Progress::default() });
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
@@ -493,6 +498,7 @@ impl<H: Host> Job for GridJob<H> {
 
     fn turn(&self) -> bool {
         let space = Space::new(self.host.snapshot(), Arc::clone(&self.dispatch.memory));
+        let space = space.with_newer(self.host.newer());
         let (started, mut spare) = (Instant::now(), None);
         self.tell_long_run(started.saturating_duration_since(*self.started.get_or_init(|| started)));
         while !self.settle() {

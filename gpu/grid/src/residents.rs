@@ -47,6 +47,8 @@ pub struct Residents {
 
 struct State {
     used: Needs,
+    /// Bytes that kernels have for longer than a group is executed, as their heap.
+    kept_bytes: u64,
     /// The most that the session allows; `None` if it allows as much as the device has.
     max_bytes: Option<u64>,
     /// Entries of jobs whose first group waits, and what it needs.
@@ -77,7 +79,7 @@ pub(crate) enum First {
 impl Residents {
     /// Creates those of a context that has none. Grids that have waited are queued again in `run_queue`.
     pub fn new(run_queue: &Arc<RunQueue>, device: Arc<dyn DeviceMemory>) -> Arc<Self> {
-        let state = State { used: Needs::default(), max_bytes: None, waiting: Vec::new() };
+        let state = State { used: Needs::default(), kept_bytes: 0, max_bytes: None, waiting: Vec::new() };
         Arc::new(Self { run_queue: Arc::clone(run_queue), device, state: Mutex::new(state) })
     }
 
@@ -86,7 +88,8 @@ impl Residents {
         let max_bytes = (max_bytes < self.device.total_bytes()).then_some(max_bytes.max(MIN_BYTES));
         let mut state = lock(&self.state);
         let Needs { chip_bytes, scratch_bytes } = state.used;
-        if max_bytes.is_some_and(|max| chip_bytes.saturating_add(scratch_bytes) > max) {
+        let bytes = chip_bytes.saturating_add(scratch_bytes).saturating_add(state.kept_bytes);
+        if max_bytes.is_some_and(|max| bytes > max) {
             return false;
         }
         state.max_bytes = max_bytes;
@@ -115,6 +118,24 @@ impl Residents {
         }
     }
 
+    /// Takes bytes of the device's memory that kernels have until they are [given back](Self::give_back); returns false if the session has not
+    /// so many for its kernels.
+    pub fn keep(&self, bytes: u64) -> bool {
+        let mut state = lock(&self.state);
+        let has_room = self.has_room(&state, Needs { chip_bytes: bytes, scratch_bytes: 0 });
+        if has_room {
+            state.kept_bytes = state.kept_bytes.saturating_add(bytes);
+        }
+        has_room
+    }
+
+    /// Gives bytes back that were kept.
+    pub fn give_back(&self, bytes: u64) {
+        let mut state = lock(&self.state);
+        state.kept_bytes = state.kept_bytes.saturating_sub(bytes);
+        self.queue(state);
+    }
+
     /// Queues all grids that wait, because the context ends.
     pub fn close(&self) {
         let waiting = std::mem::take(&mut lock(&self.state).waiting);
@@ -132,7 +153,8 @@ impl Residents {
         let (max_bytes, bytes) = match state.max_bytes {
             Some(max_bytes) => {
                 let chip_bytes = needs.chip_bytes.saturating_add(state.used.chip_bytes);
-                (max_bytes, chip_bytes.saturating_add(state.used.scratch_bytes))
+                let scratch_bytes = state.used.scratch_bytes.saturating_add(state.kept_bytes);
+                (max_bytes, chip_bytes.saturating_add(scratch_bytes))
             }
             None if needs.scratch_bytes == 0 => return true,
             None => (self.device.available_bytes().max(MIN_BYTES), state.used.scratch_bytes),

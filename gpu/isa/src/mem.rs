@@ -12,6 +12,7 @@
 //! way through it: it remembers the block that the last lane hit.
 
 use std::any::Any;
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -406,18 +407,47 @@ impl std::fmt::Debug for Block {
 /// A snapshot of one context's address space.
 ///
 /// It is made for one time slice of a kernel (or one copy) and used by one thread: memory that is freed meanwhile stays
-/// readable until the snapshot goes; memory that is allocated meanwhile is in the next one.
+/// readable until the snapshot goes; memory that is allocated meanwhile is in the next one, unless the space
+/// [has newer maps](Self::with_newer).
 #[derive(Debug)]
 pub struct Space {
     map: Arc<Map>,
     /// The launch's own block (kernarg segment, dispatch packet), outside the map so that a launch costs no allocation there.
     launch: Arc<Block>,
+    /// Where there are newer maps than `map`, and those that were needed.
+    newer: Option<Arc<dyn Newer>>,
+    later: OnceLock<Box<Later>>,
+}
+
+/// Has the page table of a context as it is now. A kernel that allocates memory accesses it at once, from any wave.
+pub trait Newer: Send + Sync {
+    /// Returns the current page table.
+    fn newer(&self) -> Arc<Map>;
+}
+
+impl fmt::Debug for dyn Newer + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Newer")
+    }
+}
+
+/// A newer page table, and one that is newer still.
+#[derive(Debug)]
+struct Later {
+    map: Arc<Map>,
+    next: OnceLock<Box<Self>>,
 }
 
 impl Space {
     /// Creates a snapshot of `map` that also contains `launch`.
     pub fn new(map: Arc<Map>, launch: Arc<Block>) -> Self {
-        Self { map, launch }
+        Self { map, launch, newer: None, later: OnceLock::new() }
+    }
+
+    /// Lets the space find memory that is allocated after the snapshot, too.
+    #[must_use]
+    pub fn with_newer(self, newer: Option<Arc<dyn Newer>>) -> Self {
+        Self { newer, ..self }
     }
 
     /// Creates an address space of a single block, for tests of the interpreter.
@@ -448,7 +478,31 @@ impl Space {
     #[inline(never)]
     fn find_foreign(&self, addr: u64, len_bytes: usize) -> Result<(&Block, usize), BadAddress> {
         let found = self.map.foreign(addr).and_then(|block| Some((&**block, block.offset(addr, len_bytes)?)));
+        let found = found.or_else(|| self.find_later(addr, len_bytes));
         found.ok_or(BadAddress { addr, len_bytes: len_bytes as u64 })
+    }
+
+    /// Does the same for what may have been allocated after the snapshot.
+    fn find_later(&self, addr: u64, len_bytes: usize) -> Option<(&Block, usize)> {
+        let newer = self.newer.as_ref()?;
+        let find =
+            |map: &'_ Arc<Map>| map.block(addr).is_some_and(|block| block.offset(addr, len_bytes).is_some());
+        let (mut last, mut next) = (&self.map, &self.later);
+        while let Some(later) = next.get() {
+            (last, next) = (&later.map, &later.next);
+            if find(last) {
+                break;
+            }
+        }
+        if !find(last) {
+            let map = newer.newer();
+            if Arc::ptr_eq(&map, last) {
+                return None;
+            }
+            last = &next.get_or_init(|| Box::new(Later { map, next: OnceLock::new() })).map;
+        }
+        let block = last.block(addr)?;
+        Some((block, block.offset(addr, len_bytes)?))
     }
 
     /// Returns a cursor that remembers the block of the last access, for loops over lanes.

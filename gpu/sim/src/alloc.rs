@@ -230,6 +230,17 @@ impl Allocator {
         Ok(block)
     }
 
+    /// Allocates as [`allocate`](Self::allocate) does, memory of this device.
+    ///
+    /// # Errors
+    /// As for [`allocate`](Self::allocate).
+    pub(crate) fn allocate_on(&mut self, device: usize, len_bytes: u64) -> HipResult<Arc<Block>> {
+        let current = std::mem::replace(&mut self.current, device);
+        let allocated = self.allocate(len_bytes, Reach::Device);
+        self.current = current;
+        allocated
+    }
+
     /// Returns the addresses of the window, which is chosen when they are first asked for; an empty range if there is none left.
     pub(crate) fn window(&mut self) -> Range<u64> {
         if self.window.is_none() {

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use hipr_device::{
-    BlockSize, Context, FunctionInfo, Launch, Load, Mappings, MemoryKind, ModuleLoad, Origin, Param, Region,
-    Room, Share, WaitFor, Waker, WorkFailure, WorkTimes,
+    BlockSize, Context, FunctionInfo, Launch, Load, Mappings, MemoryKind, ModuleLoad, Origin, Param, Printed,
+    Region, Room, Share, WaitFor, Waker, WorkFailure, WorkTimes,
 };
 use hipr_grid::lock;
 use hipr_isa::mem::Block;
@@ -295,7 +295,9 @@ impl Context for SimContext {
         let allocator = lock(&self.shared.state).allocator.successor();
         self.shared.close();
         let device_ns = Arc::clone(&self.shared.device_ns);
+        let printed = self.shared.hostcalls.take_printed(&self.shared);
         self.shared = Shared::new(&self.gpu, self.shared.waker.clone(), allocator, device_ns);
+        self.shared.hostcalls.put_back(printed);
         lock(&self.shared.state).streams.set_current(self.device);
         self.stack_bytes.fill(STACK_DEFAULT_BYTES);
         self.malloc_heap_bytes.fill(MALLOC_HEAP_BYTES);
@@ -460,6 +462,14 @@ impl Context for SimContext {
 
     fn take_times(&mut self, into: &mut Vec<WorkTimes>) -> u32 {
         lock(&self.shared.state).streams.times.take(into)
+    }
+
+    fn has_printed(&self) -> bool {
+        self.shared.hostcalls.has_printed()
+    }
+
+    fn take_printed(&mut self) -> Vec<Printed> {
+        self.shared.hostcalls.take_printed(&self.shared)
     }
 
     fn take_failure(&mut self) -> Option<WorkFailure> {

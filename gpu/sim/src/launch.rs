@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use hipr_abi::{LaunchFamily, LaunchLimits, LaunchSize};
-use hipr_code_object::LaunchFacts;
+use hipr_code_object::{LaunchFacts, ValueKind};
 use hipr_device::{Args, Launch, Origin, Param};
 use hipr_grid::{Addresses, Dispatch, GridSize, user_sgprs};
 use hipr_proto::{HipError, HipResult};
 
+use crate::hostcall::{Places, packets};
 use crate::module::Function;
 use crate::property as p;
 use hipr_isa::aperture::{PRIVATE_HIGH, SHARED_HIGH};
@@ -30,6 +31,8 @@ pub(crate) struct Setup {
     /// The handle of the function, and the client's request, to say which launch has failed.
     pub(crate) handle: u64,
     pub(crate) origin: Origin,
+    /// Where the addresses of what the kernel calls the host with go when it starts.
+    pub(crate) places: Places,
 }
 
 /// Returns the product of three sizes.
@@ -71,6 +74,7 @@ impl Setup {
             return Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE);
         }
         let memory = memory(&function, launch, lds_bytes, scratch_bytes)?;
+        let (resident_groups, places) = call_places(&function, launch, threads, resident_groups);
         let descriptor = function.kernel.descriptor;
         let addresses = Addresses {
             dispatch_packet: LAUNCH_ADDRESS + PACKET,
@@ -93,7 +97,7 @@ impl Setup {
             user_sgprs: user_sgprs(&descriptor, scratch_bytes, &addresses),
             wave_sync,
         };
-        Ok(Self { dispatch, handle: launch.function, origin: launch.origin })
+        Ok(Self { dispatch, handle: launch.function, origin: launch.origin, places })
     }
 
     /// Returns the bytes of host memory that it takes while it waits.
@@ -101,6 +105,28 @@ impl Setup {
         let Dispatch { memory, user_sgprs, .. } = &self.dispatch;
         size_of::<Self>() + size_of::<Block>() + memory.len_bytes() as usize + 4 * user_sgprs.len()
     }
+}
+
+/// Returns where the kernel finds what it calls the host with, and how many of its groups may be executed at the same time so that each of their
+/// waves can call.
+fn call_places(
+    function: &Function,
+    launch: &Launch<'_>,
+    threads: u32,
+    resident_groups: u32,
+) -> (u32, Places) {
+    let place = |kind: ValueKind| {
+        let arg = function.kernel.args.iter().find(|arg| arg.kind == kind && arg.size == 8)?;
+        Some(KERNARG as usize + arg.offset as usize)
+    };
+    let heap = place(ValueKind::HiddenHeapV1);
+    let Some(at) = place(ValueKind::HiddenHostcallBuffer) else {
+        return (resident_groups, Places { buffer: None, heap });
+    };
+    let waves = u64::from(threads.div_ceil(64));
+    let cooperative_groups = launch.cooperative.then(|| volume(launch.grid)).flatten();
+    let (resident_groups, packets) = packets(waves, resident_groups, cooperative_groups);
+    (resident_groups, Places { buffer: Some((at, packets)), heap })
 }
 
 /// Returns the scratch of a lane in bytes; `None` if it exceeds the limit. As on AMD's runtime a kernel of unknown stack depth has

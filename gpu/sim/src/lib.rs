@@ -50,6 +50,7 @@ mod event;
 mod fence;
 mod gpu;
 mod host_file;
+mod hostcall;
 mod launch;
 mod loan;
 mod module;

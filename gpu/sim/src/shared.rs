@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use hipr_device::{Load, Room, Share, Waker};
+use hipr_device::{Load, MemoryKind, Room, Share, Waker};
 use hipr_grid::{DeviceMemory, GridJob, Job, Owner, Residents, RunQueue, lock};
 use hipr_isa::map::Map;
+use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult};
 
 use self::launched::Launched;
@@ -17,12 +18,13 @@ use crate::alloc::Allocator;
 use crate::budget::Budget;
 use crate::device::Inner;
 use crate::event::{Observer, Record};
+use crate::hostcall::{Calls, Hostcalls};
 use crate::launch::Setup;
 use crate::order::Order;
 use crate::stream::{Failed, HOUSEKEEPING_JOBS, Streams, Task, Work, handle_of};
 use crate::transfer::Transfer;
 use crate::unused::Unused;
-use crate::watch::{DeviceWatch, Moved, Started};
+use crate::watch::{Allocated, DeviceWatch, Moved, Started};
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -53,6 +55,8 @@ pub(crate) struct Shared {
     /// Time zero of the device.
     pub(crate) epoch: Instant,
     pub(crate) waker: Waker,
+    /// The calls of kernels to the host.
+    pub(crate) hostcalls: Hostcalls,
     /// What sees the work, if anything does.
     pub(crate) watch: Option<Arc<dyn DeviceWatch>>,
     closed: AtomicBool,
@@ -79,6 +83,7 @@ impl Shared {
             kernel_timeout_ns: AtomicU64::new(gpu.kernel_timeout.map_or(u64::MAX, nanoseconds)),
             epoch: gpu.epoch,
             waker,
+            hostcalls: Hostcalls::default(),
             watch: gpu.watch.clone(),
             closed: AtomicBool::new(false),
             tenant: AtomicU64::new(id),
@@ -192,7 +197,8 @@ impl Shared {
                     self.run_queue.push_next(&(Arc::new(job) as Arc<dyn Job>), 1);
                 }
                 Task::Launch(setup) => {
-                    let Setup { dispatch, handle, origin } = *setup;
+                    let calls = self.begin_calls(stream, &setup);
+                    let Setup { dispatch, handle, origin, places: _ } = *setup;
                     let shared = Arc::clone(self);
                     let started = Started {
                         context: self.id,
@@ -201,7 +207,8 @@ impl Shared {
                         dispatch: &dispatch,
                     };
                     let watch = self.watch.as_ref().and_then(|watch| watch.started(&started));
-                    let job = GridJob::new(Launched { shared, stream, handle, origin, watch }, dispatch);
+                    let job =
+                        GridJob::new(Launched { shared, stream, handle, origin, watch, calls }, dispatch);
                     let entries = job.entries();
                     self.run_queue.push_next(&(job as Arc<dyn Job>), entries);
                 }
@@ -213,8 +220,25 @@ impl Shared {
         result
     }
 
+    /// Gives a launch what its kernel calls the host with, if it may call.
+    fn begin_calls(&self, stream: u64, setup: &Setup) -> Option<Calls> {
+        setup
+            .places
+            .is_some()
+            .then(|| lock(&self.state).streams.device_of(stream))
+            .and_then(|device| self.hostcalls.begin(self, device, setup))
+    }
+
     pub(crate) fn enqueue(self: &Arc<Self>, stream: u64, work: Work) -> HipResult<()> {
         self.update(|state| (state.streams.enqueue(stream, work, Arc::default(), Vec::new()), false))
+    }
+
+    /// Tells what sees the work of memory that kernels have by themselves: whatever is in it is theirs.
+    pub(crate) fn note_kernels_memory(&self, block: &Block) {
+        if let Some(watch) = &self.watch {
+            let (ptr, len_bytes, kind) = (block.base(), block.len_bytes(), MemoryKind::Device);
+            watch.allocated(&Allocated { context: self.id, ptr, len_bytes, kind, is_shared: true });
+        }
     }
 
     /// Tells what sees the work that memory is no longer there.

@@ -8,9 +8,12 @@ use hipr_device::{Origin, WorkFailure};
 use hipr_grid::{Dispatch, Failure, GridWatch, Host, Needs, Owner, Residents};
 use hipr_isa::fault::{Cause, Fault};
 use hipr_isa::map::Map;
+use hipr_isa::mem::Newer;
+use hipr_isa::step::Interrupts;
 use hipr_proto::HipError;
 
 use super::Shared;
+use crate::hostcall::Calls;
 use crate::stream::{Failed, handle_of};
 use crate::watch::Started;
 
@@ -24,6 +27,28 @@ pub(super) struct Launched {
     pub(super) origin: Origin,
     /// What sees its workgroups, if anything does.
     pub(super) watch: Option<Arc<dyn GridWatch>>,
+    /// What its kernel calls the host with, if it may call.
+    pub(super) calls: Option<Calls>,
+}
+
+/// The page table of a stream's device as it is now.
+struct Current {
+    shared: Arc<Shared>,
+    stream: u64,
+}
+
+impl Newer for Current {
+    fn newer(&self) -> Arc<Map> {
+        self.shared.snapshot(self.stream)
+    }
+}
+
+impl Interrupts for Launched {
+    fn interrupt(&self, _m0: u32) {
+        if let Some(calls) = &self.calls {
+            self.shared.hostcalls.carry_out(&self.shared, calls);
+        }
+    }
 }
 
 impl Launched {
@@ -111,8 +136,17 @@ impl Host for Launched {
         self.shared.snapshot(self.stream)
     }
 
+    fn newer(&self) -> Option<Arc<dyn Newer>> {
+        let current = || Current { shared: Arc::clone(&self.shared), stream: self.stream };
+        self.calls.as_ref().map(|_| Arc::new(current()) as Arc<dyn Newer>)
+    }
+
     fn clock_start(&self) -> Instant {
         self.shared.epoch
+    }
+
+    fn interrupts(&self) -> Option<&dyn Interrupts> {
+        self.calls.as_ref().map(|_| self as &dyn Interrupts)
     }
 
     fn watch(&self) -> Option<&dyn GridWatch> {
@@ -124,6 +158,9 @@ impl Host for Launched {
     }
 
     fn finished(&self, dispatch: &Dispatch, result: Result<(), Failure>) {
+        if let Some(calls) = &self.calls {
+            self.shared.hostcalls.end(calls);
+        }
         if let Some(watch) = &self.shared.watch {
             let started =
                 Started { context: self.shared.id, stream: handle_of(self.stream), order: None, dispatch };

@@ -1,0 +1,250 @@
+//! Calls of kernels to the host: what they print, and memory for their heap.
+//!
+//! A kernel that may call has the address of a [`Buffer`] among its hidden arguments. A call ends with an interrupt, and the thread that executes
+//! the wave carries out all calls that are ready. While there is more printed text than the owner of the context has taken, the waves that print
+//! wait. Memory of a heap counts as that of running kernels.
+
+mod buffer;
+mod format;
+mod message;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hipr_device::Printed;
+use hipr_grid::lock;
+use hipr_isa::mem::Block;
+
+pub(crate) use self::buffer::packets;
+use self::buffer::{Asked, Buffer, lanes};
+use self::message::{Messages, Piece};
+use crate::launch::Setup;
+use crate::shared::Shared;
+use crate::unused::Unused;
+
+/// Calls to a function of the host, whose address the kernel says.
+const FUNCTION_CALL: u32 = 1;
+/// A piece of a message that is printed.
+const PRINTF: u32 = 2;
+/// Memory: word 0 is what is given up, or 0 and word 1 says how many bytes are wanted.
+const DEVICE_MEMORY: u32 = 3;
+
+/// Bytes of the heap's own state, all zeros at first.
+const HEAP_BYTES: u64 = 128 << 10;
+/// Bytes of printed text that wait for the owner of the context; a text is put there whole.
+const PRINTED_BYTES: usize = 1 << 20;
+
+/// Where in its memory a launch has the addresses of what its kernel calls the host with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Places {
+    /// Of the address of the buffer, and the packets that this needs.
+    pub(crate) buffer: Option<(usize, u64)>,
+    /// Of the address of the heap.
+    pub(crate) heap: Option<usize>,
+}
+
+impl Places {
+    /// Returns whether the kernel may call the host, or has a heap.
+    pub(crate) fn is_some(self) -> bool {
+        self.buffer.is_some() || self.heap.is_some()
+    }
+}
+
+/// What a running launch calls the host with.
+#[derive(Debug)]
+pub(crate) struct Calls(Arc<Buffer>);
+
+/// The calls of a context's kernels.
+#[derive(Debug, Default)]
+pub(crate) struct Hostcalls {
+    state: Mutex<State>,
+    /// Whether there is text that the owner has not taken.
+    has_printed: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Buffers that no launch has.
+    idle: Vec<Arc<Buffer>>,
+    /// Addresses of the heaps, by device.
+    heaps: BTreeMap<usize, u64>,
+    /// Memory that heaps have asked for, by its address.
+    taken: BTreeMap<u64, u64>,
+    messages: Messages,
+    /// Packets that wait until text has been taken.
+    waiting: VecDeque<(Arc<Buffer>, u64)>,
+    printed: Vec<Printed>,
+    printed_bytes: usize,
+    /// Whether the log has it that a kernel has called what there is not.
+    has_complained: bool,
+}
+
+impl Hostcalls {
+    /// Gives a launch that starts what its kernel calls the host with. Where there is no memory for it the kernel gets null pointers, as it
+    /// need not call at all.
+    pub(crate) fn begin(&self, shared: &Shared, device: usize, setup: &Setup) -> Option<Calls> {
+        let Places { buffer, heap } = setup.places;
+        let memory = &setup.dispatch.memory;
+        if let Some(at) = heap
+            && let Some(address) = self.heap(shared, device)
+        {
+            memory.store_u64(at, address);
+        }
+        let (at, packets) = buffer?;
+        let suits = |idle: &Arc<Buffer>| idle.device == device && idle.packets() >= packets;
+        let mut state = lock(&self.state);
+        let idle = state.idle.iter().position(suits).map(|index| state.idle.swap_remove(index));
+        drop(state);
+        let buffer = idle.or_else(|| {
+            let block = shared.allocate_for_kernels(device, Buffer::len_bytes(packets))?;
+            Some(Arc::new(Buffer::new(block, packets, device)))
+        })?;
+        memory.store_u64(at, buffer.address());
+        Some(Calls(buffer))
+    }
+
+    fn heap(&self, shared: &Shared, device: usize) -> Option<u64> {
+        let mut state = lock(&self.state);
+        if let Some(heap) = state.heaps.get(&device) {
+            return Some(*heap);
+        }
+        let address = shared.allocate_for_kernels(device, HEAP_BYTES)?.base();
+        state.heaps.insert(device, address);
+        Some(address)
+    }
+
+    /// Takes back what an ended launch has called with.
+    pub(crate) fn end(&self, calls: &Calls) {
+        let mut state = lock(&self.state);
+        // A kernel that failed may have left packets anywhere.
+        state.waiting.retain(|(buffer, _)| !Arc::ptr_eq(buffer, &calls.0));
+        state.idle.push(Arc::clone(&calls.0));
+    }
+
+    /// Carries out the calls of a launch that are ready.
+    pub(crate) fn carry_out(&self, shared: &Shared, calls: &Calls) {
+        let mut state = lock(&self.state);
+        let ready = calls.0.take_ready();
+        state.waiting.extend(ready.into_iter().map(|packet| (Arc::clone(&calls.0), packet)));
+        let has_printed = state.go_on(shared);
+        self.has_printed.store(has_printed, Ordering::Release);
+        drop(state);
+        if has_printed {
+            shared.waker.wake();
+        }
+    }
+
+    /// Returns whether there is text to be taken.
+    pub(crate) fn has_printed(&self) -> bool {
+        self.has_printed.load(Ordering::Acquire)
+    }
+
+    /// Puts text back that was taken, before there is any other.
+    pub(crate) fn put_back(&self, printed: Vec<Printed>) {
+        let mut state = lock(&self.state);
+        self.has_printed.store(!printed.is_empty(), Ordering::Release);
+        state.printed = printed;
+    }
+
+    /// Takes what kernels have printed, in order.
+    pub(crate) fn take_printed(&self, shared: &Shared) -> Vec<Printed> {
+        let mut state = lock(&self.state);
+        state.printed_bytes = 0;
+        let taken = std::mem::take(&mut state.printed);
+        let has_printed = state.go_on(shared);
+        self.has_printed.store(has_printed, Ordering::Release);
+        drop(state);
+        if has_printed {
+            shared.waker.wake();
+        }
+        taken
+    }
+}
+
+impl State {
+    /// Carries out calls while there is room for what they print; returns whether there is text for the owner.
+    fn go_on(&mut self, shared: &Shared) -> bool {
+        while self.printed_bytes < PRINTED_BYTES {
+            let Some((buffer, packet)) = self.waiting.pop_front() else { break };
+            for lane in lanes(buffer.active(packet)) {
+                let answer = self.answer(shared, buffer.device, &buffer.asked(packet, lane));
+                buffer.answer(packet, lane, answer);
+            }
+            buffer.done(packet);
+        }
+        !self.printed.is_empty()
+    }
+
+    fn answer(&mut self, shared: &Shared, device: usize, asked: &Asked) -> u64 {
+        match asked.service {
+            PRINTF => match self.messages.take(&asked.slot) {
+                Piece::Part(descriptor) => descriptor,
+                Piece::Whole(message) => self.print(&message),
+                Piece::Lost => u64::MAX,
+            },
+            DEVICE_MEMORY => match asked.slot {
+                [0, len_bytes, ..] => self.allocate(shared, device, len_bytes),
+                [ptr, ..] => {
+                    if let Some(len_bytes) = self.taken.remove(&ptr) {
+                        shared.free_of_kernels(ptr, len_bytes);
+                    }
+                    0
+                }
+            },
+            service => {
+                if !std::mem::replace(&mut self.has_complained, true) {
+                    let is_function = service == FUNCTION_CALL;
+                    tracing::warn!(
+                        service,
+                        is_function,
+                        "a kernel calls a service of the host that there is not"
+                    );
+                }
+                0
+            }
+        }
+    }
+
+    /// Prints a message; returns what `printf` does.
+    fn print(&mut self, message: &[u64]) -> u64 {
+        let Some(format::Printed { is_error, text }) = format::print(message) else { return u64::MAX };
+        let len_bytes = text.len();
+        self.printed_bytes += len_bytes;
+        match self.printed.last_mut().filter(|last| last.is_error == is_error) {
+            Some(last) => last.text.extend_from_slice(&text),
+            None if len_bytes > 0 => self.printed.push(Printed { is_error, text }),
+            None => {}
+        }
+        len_bytes as u64
+    }
+
+    fn allocate(&mut self, shared: &Shared, device: usize, len_bytes: u64) -> u64 {
+        let Some(block) = shared.allocate_for_kernels(device, len_bytes) else { return 0 };
+        self.taken.insert(block.base(), len_bytes);
+        block.base()
+    }
+}
+
+impl Shared {
+    /// Allocates memory that only kernels know of; `None` if the device, or the session, has not so much.
+    fn allocate_for_kernels(&self, device: usize, len_bytes: u64) -> Option<Arc<Block>> {
+        if !self.residents.keep(len_bytes) {
+            return None;
+        }
+        let block = lock(&self.state).allocator.allocate_on(device, len_bytes);
+        if block.is_err() {
+            self.residents.give_back(len_bytes);
+        }
+        let block = block.ok()?;
+        self.note_kernels_memory(&block);
+        Some(block)
+    }
+
+    fn free_of_kernels(&self, ptr: u64, len_bytes: u64) {
+        let block = lock(&self.state).allocator.finish_free(ptr);
+        self.residents.give_back(len_bytes);
+        self.note_freed(ptr);
+        self.discard(block.into_iter().map(Unused::Block).collect());
+    }
+}

@@ -1,0 +1,54 @@
+//! Sends what kernels print to the client (`PRINTED`).
+//!
+//! It is sent before each reply of the session, as no reply that says that a kernel's work is done may be earlier than what the kernel has
+//! printed; and at the end of each turn, while the client takes what it is sent. Where it does not, the device keeps some, and kernels that
+//! print more wait.
+
+use hipr_proto::Features;
+use hipr_proto::op::Printed;
+
+use super::Session;
+
+/// Maximum bytes of one `PRINTED`.
+const PIECE_BYTES: usize = 16 << 10;
+/// Bytes that the client has not received at which text is sent with replies only.
+const UNSENT_BYTES: u64 = 64 << 10;
+
+impl Session {
+    /// Sends what kernels have printed, unless the client does not take what it was sent.
+    #[inline]
+    pub(super) fn check_printed(&mut self) {
+        if self.unsent_bytes() < UNSENT_BYTES {
+            self.send_printed();
+        }
+    }
+
+    /// Sends what kernels have printed.
+    #[inline]
+    pub(super) fn send_printed(&mut self) {
+        if let Ok(context) = self.owned.context()
+            && context.has_printed()
+        {
+            self.send_taken();
+        }
+    }
+
+    #[cold]
+    fn send_taken(&mut self) {
+        let taken = self.owned.context().map(|context| context.take_printed()).unwrap_or_default();
+        if !self.owned.features.is_some_and(|features| features.contains(Features::PRINTF)) {
+            if !std::mem::replace(&mut self.has_dropped_text, true) {
+                tracing::info!(conn = %self.conn, "a kernel prints, and the client cannot be told (it has no feature PRINTF)");
+            }
+            return;
+        }
+        for piece in
+            taken.iter().flat_map(|part| part.text.chunks(PIECE_BYTES).map(|text| (part.is_error, text)))
+        {
+            let (is_error, text) = piece;
+            let length = u32::try_from(text.len()).unwrap_or(0);
+            let printed = Printed { is_error: is_error.into(), length };
+            self.broken = self.broken.or(self.responder.notify(&printed, text).err());
+        }
+    }
+}
