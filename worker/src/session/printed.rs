@@ -7,7 +7,7 @@
 use hipr_proto::Features;
 use hipr_proto::op::Printed;
 
-use super::Session;
+use super::{Draining, Session};
 
 /// Maximum bytes of one `PRINTED`.
 const PIECE_BYTES: usize = 16 << 10;
@@ -15,11 +15,15 @@ const PIECE_BYTES: usize = 16 << 10;
 const UNSENT_BYTES: u64 = 64 << 10;
 
 impl Session {
-    /// Sends what kernels have printed, unless the client does not take what it was sent.
+    /// Sends what kernels have printed; where the client has not taken what it was sent, when it has.
     #[inline]
     pub(super) fn check_printed(&mut self) {
         if self.unsent_bytes() < UNSENT_BYTES {
             self.send_printed();
+        }
+        let waits = self.owned.context_ref().is_ok_and(|context| context.has_printed());
+        if waits && self.draining == Draining::No {
+            self.draining = Draining::Ask { left_bytes: UNSENT_BYTES as usize / 2 };
         }
     }
 
