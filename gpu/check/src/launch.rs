@@ -117,9 +117,12 @@ impl Launch {
         });
     }
 
-    /// Reports a race.
+    /// Reports a race, unless it is one of AMD's device library: the host puts in order what waves do with the memory that only they know of.
     pub(crate) fn raced(&self, race: &Race) {
         let &Race { kind, pc, ref callers, start, wave, lane, accessed, ref old, is_old_store } = race;
+        if self.context.map.is_of_kernels(accessed.address) {
+            return;
+        }
         self.found(kind, At { pc, callers, start, wave, lane }, 1, || {
             let other_kind = match (old.atomicity == Atomicity::Atomic && is_old_store, is_old_store) {
                 (true, _) => AccessKind::Atomic,

@@ -31,6 +31,8 @@ pub(crate) struct Piece {
     pub(crate) is_freed: bool,
     /// The module, if the memory is one's.
     pub(crate) module: Option<Arc<Module>>,
+    /// Whether only kernels know of it.
+    is_of_kernels: bool,
 }
 
 impl Piece {
@@ -92,15 +94,15 @@ pub(crate) struct Map {
 impl Map {
     /// Adds an allocation. What was freed there before is forgotten.
     pub(crate) fn allocated(&self, memory: &Allocated) {
-        self.insert(memory.ptr, memory.len_bytes, None);
+        self.insert(memory.ptr, memory.len_bytes, None, memory.is_of_kernels);
     }
 
     /// Adds the memory of a module.
     pub(crate) fn loaded(&self, base: u64, len_bytes: u64, module: Arc<Module>) {
-        self.insert(base, len_bytes, Some(module));
+        self.insert(base, len_bytes, Some(module), false);
     }
 
-    fn insert(&self, base: u64, len_bytes: u64, module: Option<Arc<Module>>) {
+    fn insert(&self, base: u64, len_bytes: u64, module: Option<Arc<Module>>, is_of_kernels: bool) {
         let mut pieces = lock(&self.pieces);
         let end = base.saturating_add(len_bytes.max(1));
         let before = pieces.by_base.range(..base).next_back().filter(|(_, piece)| piece.end() > base);
@@ -109,10 +111,17 @@ impl Map {
             pieces.by_base.remove(&base);
         }
         let earlier = pieces.begun.entry(base).or_default();
-        let piece = Piece { base, len_bytes, earlier: *earlier, is_freed: false, module };
+        let piece = Piece { base, len_bytes, earlier: *earlier, is_freed: false, module, is_of_kernels };
         *earlier += 1;
         pieces.by_base.insert(base, piece);
         self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns whether only kernels know of the memory at an address: the heap that they allocate from, and what they call the host with.
+    pub(crate) fn is_of_kernels(&self, address: u64) -> bool {
+        let pieces = lock(&self.pieces);
+        let before = pieces.by_base.range(..=address).next_back();
+        before.is_some_and(|(_, piece)| piece.is_of_kernels && address < piece.end())
     }
 
     /// Notes that what begins at `ptr` is freed.

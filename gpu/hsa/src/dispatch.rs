@@ -10,6 +10,7 @@ use hipr_grid::{Addresses, Dispatch, Failure, GridJob, GridSize, Host, Job, Owne
 use hipr_isa::fault::Cause;
 use hipr_isa::gws::WaveSync;
 use hipr_isa::map::Map;
+use hipr_isa::mem::Newer;
 use hipr_isa::step::Interrupts;
 
 use crate::event::EventHandlers;
@@ -127,6 +128,18 @@ pub(crate) fn start(
     Ok(())
 }
 
+/// The page table of an agent as it is now: AMD's runtime allocates for kernels while they run.
+struct Current {
+    runtime: Arc<Runtime>,
+    agent: AgentIndex,
+}
+
+impl Newer for Current {
+    fn newer(&self) -> Arc<Map> {
+        self.runtime.memory.snapshot(self.agent)
+    }
+}
+
 impl Interrupts for Running {
     fn interrupt(&self, _m0: u32) {
         signal_op::any_changed();
@@ -168,6 +181,11 @@ impl Host for Running {
             let _ = self.begun_ns.compare_exchange(0, clock::now(), Ordering::Relaxed, Ordering::Relaxed);
         }
         self.runtime.memory.snapshot(self.queue.agent())
+    }
+
+    fn newer(&self) -> Option<Arc<dyn Newer>> {
+        let (runtime, agent) = (Arc::clone(&self.runtime), self.queue.agent());
+        Some(Arc::new(Current { runtime, agent }))
     }
 
     fn clock_start(&self) -> Instant {

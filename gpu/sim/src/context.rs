@@ -160,7 +160,14 @@ impl SimContext {
     /// Tells what sees the work of an allocation.
     fn note_allocated(&self, ptr: u64, len_bytes: u64, kind: MemoryKind, is_shared: bool) {
         if let Some(watch) = &self.shared.watch {
-            watch.allocated(&Allocated { context: self.shared.id, ptr, len_bytes, kind, is_shared });
+            watch.allocated(&Allocated {
+                context: self.shared.id,
+                ptr,
+                len_bytes,
+                kind,
+                is_shared,
+                is_of_kernels: false,
+            });
         }
     }
 

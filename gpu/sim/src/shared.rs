@@ -237,7 +237,14 @@ impl Shared {
     pub(crate) fn note_kernels_memory(&self, block: &Block) {
         if let Some(watch) = &self.watch {
             let (ptr, len_bytes, kind) = (block.base(), block.len_bytes(), MemoryKind::Device);
-            watch.allocated(&Allocated { context: self.id, ptr, len_bytes, kind, is_shared: true });
+            watch.allocated(&Allocated {
+                context: self.id,
+                ptr,
+                len_bytes,
+                kind,
+                is_shared: false,
+                is_of_kernels: true,
+            });
         }
     }
 

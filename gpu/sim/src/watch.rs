@@ -24,6 +24,8 @@ pub struct Allocated {
     pub kind: MemoryKind,
     /// Whether the program may write it at any time without the device being told.
     pub is_shared: bool,
+    /// Whether only kernels know of it: the heap that they allocate from, and what they call the host with.
+    pub is_of_kernels: bool,
 }
 
 /// A module that a context has loaded.

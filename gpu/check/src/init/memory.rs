@@ -128,7 +128,7 @@ pub(crate) struct Marks {
 impl Marks {
     /// Adds memory. What is only the device's begins unwritten.
     pub(crate) fn allocated(&self, memory: &Allocated) {
-        if memory.kind == MemoryKind::Device && !memory.is_shared {
+        if memory.kind == MemoryKind::Device && !memory.is_shared && !memory.is_of_kernels {
             let new = Arc::new(Allocation::new(memory.ptr, memory.len_bytes));
             lock(&self.allocations).insert(memory.ptr, new);
         } else {
