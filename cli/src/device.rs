@@ -22,6 +22,8 @@ pub(crate) enum NoDevice {
     Unknown(String),
     /// The HIP runtime cannot be loaded.
     Hip(hipr_hip::LoadError),
+    /// There is no pipe for what kernels print.
+    Output(std::io::Error),
     /// hipr's HSA library cannot be loaded.
     Hsa(String),
     /// The options of the emulated GPU are wrong.
@@ -38,6 +40,7 @@ impl fmt::Display for NoDevice {
             }
             Self::Hip(why) => write!(f, "cannot open the device 'hip': {why}"),
             Self::Hsa(why) => write!(f, "cannot emulate what is below the HIP runtime: {why}"),
+            Self::Output(why) => write!(f, "cannot take what kernels print: {why}"),
             Self::Options(why) => write!(f, "cannot emulate a GPU: {why}"),
             Self::Sim(why) => write!(f, "cannot open the device 'sim': {why}"),
         }
@@ -110,6 +113,8 @@ pub(crate) struct DeviceChoice {
     pub(crate) hsa: HsaKind,
     /// Folder in which the processes of one worker exchange what their sessions share; `None` for a worker of one process.
     pub(crate) exchange: Option<PathBuf>,
+    /// Whether the process is one session's, so that what its HIP runtime prints is what that session's kernels print.
+    pub(crate) is_one_session: bool,
     /// Options of the emulated GPU.
     pub(crate) sim: Sim,
 }
@@ -127,7 +132,8 @@ impl DeviceChoice {
             let library = library::HSA.find().map_err(NoDevice::Hsa)?;
             hipr_dynlib::open("HSA library", [library]).map_err(|why| NoDevice::Hsa(why.to_string()))?;
         }
-        Hip::load(self.hip_library.as_deref(), self.exchange.as_deref()).map_err(NoDevice::Hip)
+        let hip = Hip::load(self.hip_library.as_deref(), self.exchange.as_deref()).map_err(NoDevice::Hip)?;
+        if self.is_one_session { hip.with_output().map_err(NoDevice::Output) } else { Ok(hip) }
     }
 }
 

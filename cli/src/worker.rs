@@ -133,7 +133,15 @@ impl Worker {
     /// Returns the chosen device's options.
     fn device_choice(&self) -> DeviceChoice {
         let (hip_library, exchange) = (self.hip_library.clone(), self.exchange.clone());
-        DeviceChoice { kind: self.device, hip_library, hsa: self.hsa, exchange, sim: self.sim }
+        let is_one_session = false;
+        DeviceChoice {
+            kind: self.device,
+            hip_library,
+            hsa: self.hsa,
+            exchange,
+            is_one_session,
+            sim: self.sim,
+        }
     }
 
     /// Returns what the process of a session needs of the machine.

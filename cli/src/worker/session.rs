@@ -7,7 +7,7 @@ use super::ledger::{Asked, Asking, Books};
 use super::metrics::{Counted, Counting, Metrics};
 use super::records::Records;
 use super::report::{Reporter, Reports};
-use crate::device::{self, DeviceKind};
+use crate::device::{self, DeviceChoice, DeviceKind};
 use hipr_io::{Address, Budget, Grant, Peer, Stream};
 use hipr_io_shm::{Waits, pass, receive};
 use hipr_tls::random_bytes;
@@ -444,7 +444,7 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     };
     let identity = options.access.identity(Some(Box::new(on_entry)), Some(asking.clone()), None)?;
     options.sandbox.enter(options.reach())?;
-    let choice = options.device_choice();
+    let choice = DeviceChoice { is_one_session: true, ..options.device_choice() };
     let device = match turnstile {
         Some(turnstile) => device::open_sim(&choice, Some(turnstile)),
         None => device::open(&choice),

@@ -10,12 +10,13 @@ use hipr_proto::{HipError, HipResult};
 use super::backlog::Backlog;
 use super::kernel::Kernels;
 use super::leftovers::Leftovers;
+use super::printed::Output;
 use super::sharing::Sharing;
 use super::staging::Staging;
 use super::wait::{Purpose, Sleeper, Wait};
 use hipr_device::{
-    Args, BlockSize, Context, FunctionInfo, Launch, Mappings, MemPools, MemoryKind, ModuleLoad, Region, Room,
-    WaitFor,
+    Args, BlockSize, Context, FunctionInfo, Launch, Mappings, MemPools, MemoryKind, ModuleLoad, Printed,
+    Region, Room, WaitFor,
 };
 
 pub(super) struct HipContext {
@@ -30,6 +31,7 @@ pub(super) struct HipContext {
     sleeper: Sleeper,
     leftovers: Arc<Leftovers>,
     sharing: Sharing,
+    output: Option<Arc<Output>>,
 }
 
 impl HipContext {
@@ -54,7 +56,13 @@ impl HipContext {
             sleeper,
             leftovers,
             sharing,
+            output: None,
         }
+    }
+
+    /// Sets where to find what the runtime prints for this session's kernels.
+    pub(super) fn set_output(&mut self, output: Option<Arc<Output>>) {
+        self.output = output;
     }
 
     fn owner(&mut self) -> HipResult<&mut Owner> {
@@ -313,6 +321,14 @@ impl Context for HipContext {
             }
             None => Poll::Ready(Err(HipError::DEINITIALIZED)),
         }
+    }
+
+    fn has_printed(&self) -> bool {
+        self.output.as_ref().is_some_and(|output| output.is_there())
+    }
+
+    fn take_printed(&mut self) -> Vec<Printed> {
+        self.output.as_ref().map(|output| output.read()).unwrap_or_default()
     }
 
     fn poll_written(&mut self, stream: u64) -> Poll<HipResult<()>> {

@@ -44,6 +44,7 @@ mod leftovers;
 #[allow(unsafe_code, reason = "it calls the C API")]
 mod owner;
 mod poller;
+mod printed;
 mod sharing;
 mod staging;
 mod wait;
@@ -63,6 +64,7 @@ use kernel::Kernels;
 use leftovers::Leftovers;
 use owner::Owner;
 use poller::Poller;
+use printed::Output;
 use sharing::Sharing;
 use wait::Sleeper;
 
@@ -93,6 +95,8 @@ pub struct Hip {
     poller: Arc<Poller>,
     leftovers: Arc<Leftovers>,
     exchange: Arc<Exchange>,
+    /// What the runtime prints for kernels, if the process is one session's.
+    output: Option<Arc<Output>>,
 }
 
 impl Hip {
@@ -122,7 +126,15 @@ impl Hip {
             }
         };
         let exchange = Arc::new(Exchange::new(exchange));
-        Ok(Self { runtime, comgr, poller, leftovers, exchange })
+        Ok(Self { runtime, comgr, poller, leftovers, exchange, output: None })
+    }
+
+    /// Makes this process's standard output what the runtime prints for kernels of the one session in it, which is told of it.
+    ///
+    /// # Errors
+    /// What the operating system says where it gives no pipe.
+    pub fn with_output(self) -> std::io::Result<Self> {
+        Ok(Self { output: Some(Arc::new(Output::take()?)), ..self })
     }
 
     /// Returns the path under which the runtime was found.
@@ -173,6 +185,8 @@ impl Device for Hip {
         let sleeper = Sleeper::new(self.poller.clone(), waker);
         let sharing = Sharing::new(self.exchange.clone());
         let leftovers = self.leftovers.clone();
-        Ok(Box::new(HipContext::new(owner, devices, version, kernels, sleeper, leftovers, sharing)))
+        let mut context = HipContext::new(owner, devices, version, kernels, sleeper, leftovers, sharing);
+        context.set_output(self.output.clone());
+        Ok(Box::new(context))
     }
 }
