@@ -182,6 +182,9 @@ impl Device for Hip {
         let version = self.runtime.runtime_version().map_err(|error| HipError(error.code));
         let devices = self.device_count();
         let kernels = Kernels::new(self.comgr.clone());
+        if let Some(output) = &self.output {
+            output.set_waker(waker.clone());
+        }
         let sleeper = Sleeper::new(self.poller.clone(), waker);
         let sharing = Sharing::new(self.exchange.clone());
         let leftovers = self.leftovers.clone();

@@ -1,44 +1,107 @@
 //! What the runtime prints for kernels, which it does through the C library of its process.
+//!
+//! Standard output is a pipe, which a thread empties: whoever prints may be the thread that takes what was printed.
 
 use std::io::{self, PipeReader, Read};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
-use hipr_device::Printed;
+use hipr_device::{Printed, Waker};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::ioctl_fionread;
-use rustix::pipe::fcntl_setpipe_size;
 
-/// Bytes that wait in the pipe; the runtime, and the kernel for which it prints, wait where there are more.
-const PIPE_BYTES: usize = 1 << 20;
+/// Bytes that wait to be taken; the runtime, and the kernel for which it prints, wait where there are more, and the pipe is full.
+const KEPT_BYTES: usize = 4 << 20;
+/// Bytes that are read from the pipe at a time.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// The end of a pipe whose other end is this process's standard output.
 #[derive(Debug)]
-pub(super) struct Output(PipeReader);
+pub(super) struct Output(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    pipe: PipeReader,
+    kept: Mutex<Kept>,
+    taken: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    text: Vec<u8>,
+    /// Who is woken when there is text.
+    waker: Option<Waker>,
+}
 
 impl Output {
     /// Makes standard output a pipe, which the C library writes at once.
     pub(super) fn take() -> io::Result<Self> {
-        let (reader, writer) = io::pipe()?;
-        let flags = fcntl_getfl(&reader)?;
-        fcntl_setfl(&reader, flags | OFlags::NONBLOCK)?;
-        if let Err(why) = fcntl_setpipe_size(&reader, PIPE_BYTES) {
-            tracing::debug!(%why, "the pipe for what kernels print stays small");
-        }
+        let (pipe, writer) = io::pipe()?;
+        let flags = fcntl_getfl(&pipe)?;
+        fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)?;
         rustix::stdio::dup2_stdout(writer)?;
         write_at_once();
-        Ok(Self(reader))
+        let shared = Arc::new(Shared { pipe, kept: Mutex::default(), taken: Condvar::new() });
+        let reader = Arc::clone(&shared);
+        thread::Builder::new().name("hipr-printed".into()).spawn(move || reader.keep_all())?;
+        Ok(Self(shared))
+    }
+
+    /// Sets who is woken when something was printed.
+    pub(super) fn set_waker(&self, waker: Waker) {
+        self.0.lock().waker = Some(waker);
     }
 
     /// Returns whether something was printed.
     pub(super) fn is_there(&self) -> bool {
-        ioctl_fionread(&self.0).is_ok_and(|bytes| bytes > 0)
+        let kept = self.0.lock();
+        !kept.text.is_empty() || ioctl_fionread(&self.0.pipe).is_ok_and(|bytes| bytes > 0)
     }
 
     /// Takes what was printed.
     pub(super) fn read(&self) -> Vec<Printed> {
-        let mut text = vec![0; PIPE_BYTES];
-        let len_bytes = (&self.0).read(&mut text).unwrap_or(0);
-        text.truncate(len_bytes);
+        let mut kept = self.0.lock();
+        while self.0.read_into(&mut kept) {}
+        let text = std::mem::take(&mut kept.text);
+        self.0.taken.notify_one();
         if text.is_empty() { Vec::new() } else { vec![Printed { is_error: false, text }] }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what is in the pipe, up to a piece; returns whether there was any, and may be more.
+    fn read_into(&self, kept: &mut Kept) -> bool {
+        let mut piece = [0; PIECE_BYTES];
+        let len_bytes = (&self.pipe).read(&mut piece).unwrap_or(0);
+        kept.text.extend_from_slice(&piece[..len_bytes]);
+        len_bytes > 0 && kept.text.len() < KEPT_BYTES
+    }
+
+    /// Keeps what is printed until it is taken, as long as the process lives.
+    fn keep_all(&self) {
+        loop {
+            match poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)], None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(why) => {
+                    tracing::warn!(%why, "what kernels print is no longer taken");
+                    return;
+                }
+            }
+            let kept = self.lock();
+            let is_full = |kept: &mut Kept| kept.text.len() >= KEPT_BYTES;
+            let mut kept = self.taken.wait_while(kept, is_full).unwrap_or_else(PoisonError::into_inner);
+            self.read_into(&mut kept);
+            let waker = kept.waker.clone().filter(|_| !kept.text.is_empty());
+            drop(kept);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
     }
 }
 

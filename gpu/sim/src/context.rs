@@ -119,6 +119,11 @@ impl SimContext {
         record.inspect(|record| record.observe(self.shared.id, &self.shared))
     }
 
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Becomes ready when all work of all devices is done.
     fn poll_idle(state: &mut State) -> Poll<()> {
         loop {

@@ -248,3 +248,92 @@ impl Shared {
         self.discard(block.into_iter().map(Unused::Block).collect());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hipr_device::{Context, MemoryKind, Waker};
+
+    use super::*;
+    use crate::{Config, Gpu, SimContext};
+
+    /// A context with so much memory, and what a launch of it calls with.
+    fn context(memory_bytes: u64) -> (SimContext, Calls) {
+        let gpu =
+            Gpu::new(Config { memory_bytes: Some(memory_bytes), ..Config::default() }).expect("a device");
+        let context = gpu.context(Waker::new(|| {}));
+        let shared = context.shared();
+        let block = shared.allocate_for_kernels(0, Buffer::len_bytes(256)).expect("memory");
+        (context, Calls(Arc::new(Buffer::new(block, 256, 0))))
+    }
+
+    /// A message of one piece that prints a text of 6,000 bytes.
+    fn print() -> Asked {
+        let format = u64::from_le_bytes(*b"%06000d\0");
+        Asked { service: PRINTF, slot: [3 | 3 << 5, 0, format, 7, 0, 0, 0, 0] }
+    }
+
+    #[test]
+    fn who_prints_more_than_is_taken_waits() {
+        let (context, calls) = context(1 << 30);
+        let (shared, buffer) = (context.shared(), &calls.0);
+        (1..=250).for_each(|packet| buffer.push(packet, &print()));
+        shared.hostcalls.carry_out(shared, &calls);
+        let done =
+            |buffer: &Buffer| (1..=250).filter(|packet| buffer.answered(*packet) == Some(6000)).count();
+        let first = done(buffer);
+        assert_eq!(first, PRINTED_BYTES.div_ceil(6000), "a text is printed whole");
+        assert!(shared.hostcalls.has_printed());
+        let len_bytes = |taken: Vec<Printed>| taken.iter().map(|part| part.text.len()).sum::<usize>();
+        assert_eq!(len_bytes(shared.hostcalls.take_printed(shared)), first * 6000);
+        // What was taken makes room for those that wait.
+        assert_eq!(done(buffer), 250);
+        assert_eq!(len_bytes(shared.hostcalls.take_printed(shared)), (250 - first) * 6000);
+        assert!(!shared.hostcalls.has_printed());
+        // A launch that ends, because it failed, leaves nobody waiting.
+        for _ in 0..2 {
+            (1..=250).for_each(|packet| buffer.push(packet, &print()));
+            shared.hostcalls.carry_out(shared, &calls);
+        }
+        shared.hostcalls.end(&calls);
+        assert_eq!(len_bytes(shared.hostcalls.take_printed(shared)), first * 6000);
+        assert!(!shared.hostcalls.has_printed());
+    }
+
+    #[test]
+    fn heaps_have_what_the_session_leaves() {
+        const MIB: u64 = 1 << 20;
+        let (mut context, calls) = context(256 * MIB);
+        assert!(context.limit_working(64 * MIB));
+        let (shared, buffer) = (Arc::clone(context.shared()), &calls.0);
+        let ask = |slot: [u64; 2]| {
+            let [ptr, len_bytes] = slot;
+            buffer.push(1, &Asked { service: DEVICE_MEMORY, slot: [ptr, len_bytes, 0, 0, 0, 0, 0, 0] });
+            shared.hostcalls.carry_out(&shared, &calls);
+            buffer.answered(1).expect("an answer")
+        };
+        let slabs: Vec<u64> =
+            std::iter::from_fn(|| Some(ask([0, 2 * MIB])).filter(|ptr| *ptr != 0)).collect();
+        assert_eq!(slabs.len(), 31, "of 64 MiB, beside the buffer");
+        assert!(slabs.iter().all(|ptr| ptr.is_multiple_of(2 * MIB)));
+        assert!(!context.limit_working(40 * MIB), "they have more");
+        assert_eq!(ask([slabs[0], 0]), 0);
+        assert_ne!(ask([0, 2 * MIB]), 0, "what was given back is there again");
+        assert_eq!(ask([0, 0]), 0);
+        assert_eq!(ask([0, u64::MAX]), 0);
+        // What was no heap's memory is not freed.
+        let own = context.malloc(4096, MemoryKind::Device, 0).expect("memory");
+        assert_eq!(ask([own, 0]), 0);
+        assert!(context.write(&hipr_device::Region::flat(own, 4096), 0, &[1; 4096]).is_ok());
+    }
+
+    #[test]
+    fn services_that_there_are_not_answer() {
+        let (context, calls) = context(64 << 20);
+        let (shared, buffer) = (context.shared(), &calls.0);
+        for service in [0, FUNCTION_CALL, 4, u32::MAX] {
+            buffer.push(7, &Asked { service, slot: [u64::MAX; 8] });
+            shared.hostcalls.carry_out(shared, &calls);
+            assert_eq!(buffer.answered(7), Some(0), "{service}");
+        }
+    }
+}

@@ -161,6 +161,27 @@ impl Buffer {
     }
 }
 
+#[cfg(test)]
+impl Buffer {
+    /// Does what a wave does whose lane 0 asks for something.
+    pub(super) fn push(&self, packet: u64, asked: &Asked) {
+        let at = self.slot(packet, 0);
+        asked.slot.iter().enumerate().for_each(|(word, value)| self.block.store_u64(at + word * 8, *value));
+        let header = self.header(packet);
+        self.block.store_u32(header + SERVICE, asked.service);
+        self.block.store_u32(header + CONTROL, READY);
+        self.block.store_u64(header + ACTIVE, 1);
+        self.block.store_u64(header + NEXT, self.block.load_u64(READY_STACK));
+        self.block.store_u64(READY_STACK, packet);
+    }
+
+    /// Returns the first word of the answer, if there is one.
+    pub(super) fn answered(&self, packet: u64) -> Option<u64> {
+        let is_done = self.block.load_u32(self.header(packet) + CONTROL) & READY == 0;
+        is_done.then(|| self.block.load_u64(self.slot(packet, 0)))
+    }
+}
+
 /// Returns the lanes of a mask, the first one first.
 pub(super) fn lanes(mask: u64) -> impl Iterator<Item = u64> {
     (0..LANES).filter(move |lane| mask >> lane & 1 != 0)
