@@ -307,7 +307,7 @@ impl Context for SimContext {
         let allocator = lock(&self.shared.state).allocator.successor();
         self.shared.close();
         let device_ns = Arc::clone(&self.shared.device_ns);
-        let printed = self.shared.hostcalls.take_printed(&self.shared);
+        let printed = self.shared.hostcalls.take_printed(&*self.shared);
         self.shared = Shared::new(&self.gpu, self.shared.waker.clone(), allocator, device_ns);
         self.shared.hostcalls.put_back(printed);
         lock(&self.shared.state).streams.set_current(self.device);
@@ -481,7 +481,7 @@ impl Context for SimContext {
     }
 
     fn take_printed(&mut self) -> Vec<Printed> {
-        self.shared.hostcalls.take_printed(&self.shared)
+        self.shared.hostcalls.take_printed(&*self.shared)
     }
 
     fn take_failure(&mut self) -> Option<WorkFailure> {

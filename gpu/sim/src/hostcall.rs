@@ -19,9 +19,6 @@ use hipr_isa::mem::Block;
 pub(crate) use self::buffer::packets;
 use self::buffer::{Asked, Buffer, lanes};
 use self::message::{Messages, Piece};
-use crate::launch::Setup;
-use crate::shared::Shared;
-use crate::unused::Unused;
 
 /// Calls to a function of the host, whose address the kernel says.
 const FUNCTION_CALL: u32 = 1;
@@ -34,6 +31,18 @@ const DEVICE_MEMORY: u32 = 3;
 const HEAP_BYTES: u64 = 128 << 10;
 /// Bytes of printed text that wait for the owner of the context; a text is put there whole.
 const PRINTED_BYTES: usize = 1 << 20;
+
+/// What carries out calls needs of its context.
+pub(crate) trait Home {
+    /// Allocates memory of a device that only kernels know of; `None` if the device, or the session, has not so much.
+    fn allocate(&self, device: usize, len_bytes: u64) -> Option<Arc<Block>>;
+
+    /// Frees such memory.
+    fn free(&self, ptr: u64, len_bytes: u64);
+
+    /// Wakes the owner of the context: there is printed text.
+    fn wake(&self);
+}
 
 /// Where in its memory a launch has the addresses of what its kernel calls the host with.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,11 +92,16 @@ struct State {
 impl Hostcalls {
     /// Gives a launch that starts what its kernel calls the host with. Where there is no memory for it the kernel gets null pointers, as it
     /// need not call at all.
-    pub(crate) fn begin(&self, shared: &Shared, device: usize, setup: &Setup) -> Option<Calls> {
-        let Places { buffer, heap } = setup.places;
-        let memory = &setup.dispatch.memory;
+    pub(crate) fn begin(
+        &self,
+        home: &impl Home,
+        device: usize,
+        places: Places,
+        memory: &Block,
+    ) -> Option<Calls> {
+        let Places { buffer, heap } = places;
         if let Some(at) = heap
-            && let Some(address) = self.heap(shared, device)
+            && let Some(address) = self.heap(home, device)
         {
             memory.store_u64(at, address);
         }
@@ -97,19 +111,19 @@ impl Hostcalls {
         let idle = state.idle.iter().position(suits).map(|index| state.idle.swap_remove(index));
         drop(state);
         let buffer = idle.or_else(|| {
-            let block = shared.allocate_for_kernels(device, Buffer::len_bytes(packets))?;
+            let block = home.allocate(device, Buffer::len_bytes(packets))?;
             Some(Arc::new(Buffer::new(block, packets, device)))
         })?;
         memory.store_u64(at, buffer.address());
         Some(Calls(buffer))
     }
 
-    fn heap(&self, shared: &Shared, device: usize) -> Option<u64> {
+    fn heap(&self, home: &impl Home, device: usize) -> Option<u64> {
         let mut state = lock(&self.state);
         if let Some(heap) = state.heaps.get(&device) {
             return Some(*heap);
         }
-        let address = shared.allocate_for_kernels(device, HEAP_BYTES)?.base();
+        let address = home.allocate(device, HEAP_BYTES)?.base();
         state.heaps.insert(device, address);
         Some(address)
     }
@@ -123,15 +137,15 @@ impl Hostcalls {
     }
 
     /// Carries out the calls of a launch that are ready.
-    pub(crate) fn carry_out(&self, shared: &Shared, calls: &Calls) {
+    pub(crate) fn carry_out(&self, home: &impl Home, calls: &Calls) {
         let mut state = lock(&self.state);
         let ready = calls.0.take_ready();
         state.waiting.extend(ready.into_iter().map(|packet| (Arc::clone(&calls.0), packet)));
-        let has_printed = state.go_on(shared);
+        let has_printed = state.go_on(home);
         self.has_printed.store(has_printed, Ordering::Release);
         drop(state);
         if has_printed {
-            shared.waker.wake();
+            home.wake();
         }
     }
 
@@ -148,15 +162,15 @@ impl Hostcalls {
     }
 
     /// Takes what kernels have printed, in order.
-    pub(crate) fn take_printed(&self, shared: &Shared) -> Vec<Printed> {
+    pub(crate) fn take_printed(&self, home: &impl Home) -> Vec<Printed> {
         let mut state = lock(&self.state);
         state.printed_bytes = 0;
         let taken = std::mem::take(&mut state.printed);
-        let has_printed = state.go_on(shared);
+        let has_printed = state.go_on(home);
         self.has_printed.store(has_printed, Ordering::Release);
         drop(state);
         if has_printed {
-            shared.waker.wake();
+            home.wake();
         }
         taken
     }
@@ -164,11 +178,11 @@ impl Hostcalls {
 
 impl State {
     /// Carries out calls while there is room for what they print; returns whether there is text for the owner.
-    fn go_on(&mut self, shared: &Shared) -> bool {
+    fn go_on(&mut self, home: &impl Home) -> bool {
         while self.printed_bytes < PRINTED_BYTES {
             let Some((buffer, packet)) = self.waiting.pop_front() else { break };
             for lane in lanes(buffer.active(packet)) {
-                let answer = self.answer(shared, buffer.device, &buffer.asked(packet, lane));
+                let answer = self.answer(home, buffer.device, &buffer.asked(packet, lane));
                 buffer.answer(packet, lane, answer);
             }
             buffer.done(packet);
@@ -176,7 +190,7 @@ impl State {
         !self.printed.is_empty()
     }
 
-    fn answer(&mut self, shared: &Shared, device: usize, asked: &Asked) -> u64 {
+    fn answer(&mut self, home: &impl Home, device: usize, asked: &Asked) -> u64 {
         match asked.service {
             PRINTF => match self.messages.take(&asked.slot) {
                 Piece::Part(descriptor) => descriptor,
@@ -184,10 +198,10 @@ impl State {
                 Piece::Lost => u64::MAX,
             },
             DEVICE_MEMORY => match asked.slot {
-                [0, len_bytes, ..] => self.allocate(shared, device, len_bytes),
+                [0, len_bytes, ..] => self.allocate(home, device, len_bytes),
                 [ptr, ..] => {
                     if let Some(len_bytes) = self.taken.remove(&ptr) {
-                        shared.free_of_kernels(ptr, len_bytes);
+                        home.free(ptr, len_bytes);
                     }
                     0
                 }
@@ -219,33 +233,10 @@ impl State {
         len_bytes as u64
     }
 
-    fn allocate(&mut self, shared: &Shared, device: usize, len_bytes: u64) -> u64 {
-        let Some(block) = shared.allocate_for_kernels(device, len_bytes) else { return 0 };
+    fn allocate(&mut self, home: &impl Home, device: usize, len_bytes: u64) -> u64 {
+        let Some(block) = home.allocate(device, len_bytes) else { return 0 };
         self.taken.insert(block.base(), len_bytes);
         block.base()
-    }
-}
-
-impl Shared {
-    /// Allocates memory that only kernels know of; `None` if the device, or the session, has not so much.
-    fn allocate_for_kernels(&self, device: usize, len_bytes: u64) -> Option<Arc<Block>> {
-        if !self.residents.keep(len_bytes) {
-            return None;
-        }
-        let block = lock(&self.state).allocator.allocate_on(device, len_bytes);
-        if block.is_err() {
-            self.residents.give_back(len_bytes);
-        }
-        let block = block.ok()?;
-        self.note_kernels_memory(&block);
-        Some(block)
-    }
-
-    fn free_of_kernels(&self, ptr: u64, len_bytes: u64) {
-        let block = lock(&self.state).allocator.finish_free(ptr);
-        self.residents.give_back(len_bytes);
-        self.note_freed(ptr);
-        self.discard(block.into_iter().map(Unused::Block).collect());
     }
 }
 
@@ -262,7 +253,7 @@ mod tests {
             Gpu::new(Config { memory_bytes: Some(memory_bytes), ..Config::default() }).expect("a device");
         let context = gpu.context(Waker::new(|| {}));
         let shared = context.shared();
-        let block = shared.allocate_for_kernels(0, Buffer::len_bytes(256)).expect("memory");
+        let block = shared.allocate(0, Buffer::len_bytes(256)).expect("memory");
         (context, Calls(Arc::new(Buffer::new(block, 256, 0))))
     }
 
@@ -277,25 +268,25 @@ mod tests {
         let (context, calls) = context(1 << 30);
         let (shared, buffer) = (context.shared(), &calls.0);
         (1..=250).for_each(|packet| buffer.push(packet, &print()));
-        shared.hostcalls.carry_out(shared, &calls);
+        shared.hostcalls.carry_out(&**shared, &calls);
         let done =
             |buffer: &Buffer| (1..=250).filter(|packet| buffer.answered(*packet) == Some(6000)).count();
         let first = done(buffer);
         assert_eq!(first, PRINTED_BYTES.div_ceil(6000), "a text is printed whole");
         assert!(shared.hostcalls.has_printed());
         let len_bytes = |taken: Vec<Printed>| taken.iter().map(|part| part.text.len()).sum::<usize>();
-        assert_eq!(len_bytes(shared.hostcalls.take_printed(shared)), first * 6000);
+        assert_eq!(len_bytes(shared.hostcalls.take_printed(&**shared)), first * 6000);
         // What was taken makes room for those that wait.
         assert_eq!(done(buffer), 250);
-        assert_eq!(len_bytes(shared.hostcalls.take_printed(shared)), (250 - first) * 6000);
+        assert_eq!(len_bytes(shared.hostcalls.take_printed(&**shared)), (250 - first) * 6000);
         assert!(!shared.hostcalls.has_printed());
         // A launch that ends, because it failed, leaves nobody waiting.
         for _ in 0..2 {
             (1..=250).for_each(|packet| buffer.push(packet, &print()));
-            shared.hostcalls.carry_out(shared, &calls);
+            shared.hostcalls.carry_out(&**shared, &calls);
         }
         shared.hostcalls.end(&calls);
-        assert_eq!(len_bytes(shared.hostcalls.take_printed(shared)), first * 6000);
+        assert_eq!(len_bytes(shared.hostcalls.take_printed(&**shared)), first * 6000);
         assert!(!shared.hostcalls.has_printed());
     }
 
@@ -308,7 +299,7 @@ mod tests {
         let ask = |slot: [u64; 2]| {
             let [ptr, len_bytes] = slot;
             buffer.push(1, &Asked { service: DEVICE_MEMORY, slot: [ptr, len_bytes, 0, 0, 0, 0, 0, 0] });
-            shared.hostcalls.carry_out(&shared, &calls);
+            shared.hostcalls.carry_out(&*shared, &calls);
             buffer.answered(1).expect("an answer")
         };
         let slabs: Vec<u64> =
@@ -332,7 +323,7 @@ mod tests {
         let (shared, buffer) = (context.shared(), &calls.0);
         for service in [0, FUNCTION_CALL, 4, u32::MAX] {
             buffer.push(7, &Asked { service, slot: [u64::MAX; 8] });
-            shared.hostcalls.carry_out(shared, &calls);
+            shared.hostcalls.carry_out(&**shared, &calls);
             assert_eq!(buffer.answered(7), Some(0), "{service}");
         }
     }

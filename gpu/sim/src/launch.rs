@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hipr_abi::{LaunchFamily, LaunchLimits, LaunchSize};
-use hipr_code_object::{LaunchFacts, ValueKind};
+use hipr_code_object::LaunchFacts;
 use hipr_device::{Args, Launch, Origin, Param};
 use hipr_grid::{Addresses, Dispatch, GridSize, user_sgprs};
 use hipr_proto::{HipError, HipResult};
@@ -115,12 +115,9 @@ fn call_places(
     threads: u32,
     resident_groups: u32,
 ) -> (u32, Places) {
-    let place = |kind: ValueKind| {
-        let arg = function.kernel.args.iter().find(|arg| arg.kind == kind && arg.size == 8)?;
-        Some(KERNARG as usize + arg.offset as usize)
-    };
-    let heap = place(ValueKind::HiddenHeapV1);
-    let Some(at) = place(ValueKind::HiddenHostcallBuffer) else {
+    let place = |offset: u32| KERNARG as usize + offset as usize;
+    let heap = function.heap_at.map(place);
+    let Some(at) = function.hostcall_at.map(place) else {
         return (resident_groups, Places { buffer: None, heap });
     };
     let waves = u64::from(threads.div_ceil(64));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hipr_code_object::rules::KernelNeeds;
 use hipr_code_object::{
-    CodeObject, DECODED_BYTES_PER_WORD, Kernel, Loadable, Target, Unloadable, loadable_within,
+    Arg, CodeObject, DECODED_BYTES_PER_WORD, Kernel, Loadable, Target, Unloadable, ValueKind, loadable_within,
 };
 use hipr_isa::Arch;
 use hipr_isa::mem::Block;
@@ -60,6 +60,9 @@ pub(crate) struct Function {
     pub(crate) program: Arc<Program>,
     /// The module that it belongs to.
     pub(crate) module: u64,
+    /// Offsets in the kernarg segment of the addresses of the buffer for calls to the host, and of the heap.
+    pub(crate) hostcall_at: Option<u32>,
+    pub(crate) heap_at: Option<u32>,
 }
 
 impl Function {
@@ -145,7 +148,23 @@ impl Module {
         let descriptor = self.block.base().checked_add(kernel.descriptor_vaddr)?;
         let Processor { arch, device, .. } = self.processor;
         let (name, kernel) = (Arc::from(name), kernel.clone());
-        Some(Function { name, arch, device, kernel, entry, descriptor, program, module })
+        let place = |kind: ValueKind| {
+            let is_it = |arg: &&Arg| arg.kind == kind && arg.size == 8;
+            kernel.args.iter().find(is_it).map(|arg| arg.offset)
+        };
+        let (hostcall_at, heap_at) = (place(ValueKind::HiddenHostcallBuffer), place(ValueKind::HiddenHeapV1));
+        Some(Function {
+            name,
+            arch,
+            device,
+            kernel,
+            entry,
+            descriptor,
+            program,
+            module,
+            hostcall_at,
+            heap_at,
+        })
     }
 
     /// Returns address and size in bytes of the variable `name`.

@@ -18,7 +18,7 @@ use crate::alloc::Allocator;
 use crate::budget::Budget;
 use crate::device::Inner;
 use crate::event::{Observer, Record};
-use crate::hostcall::{Calls, Hostcalls};
+use crate::hostcall::{Calls, Home, Hostcalls};
 use crate::launch::Setup;
 use crate::order::Order;
 use crate::stream::{Failed, HOUSEKEEPING_JOBS, Streams, Task, Work, handle_of};
@@ -226,15 +226,15 @@ impl Shared {
             .places
             .is_some()
             .then(|| lock(&self.state).streams.device_of(stream))
-            .and_then(|device| self.hostcalls.begin(self, device, setup))
+            .and_then(|device| self.hostcalls.begin(self, device, setup.places, &setup.dispatch.memory))
     }
 
     pub(crate) fn enqueue(self: &Arc<Self>, stream: u64, work: Work) -> HipResult<()> {
         self.update(|state| (state.streams.enqueue(stream, work, Arc::default(), Vec::new()), false))
     }
 
-    /// Tells what sees the work of memory that kernels have by themselves: whatever is in it is theirs.
-    pub(crate) fn note_kernels_memory(&self, block: &Block) {
+    /// Tells what sees the work of memory that only kernels know of.
+    fn note_kernels_memory(&self, block: &Block) {
         if let Some(watch) = &self.watch {
             let (ptr, len_bytes, kind) = (block.base(), block.len_bytes(), MemoryKind::Device);
             watch.allocated(&Allocated {
@@ -294,6 +294,32 @@ impl Shared {
             let discard = Discard { owner: self.owner(HOUSEKEEPING_JOBS), unused: Mutex::new(unused) };
             self.run_queue.push(&(Arc::new(discard) as Arc<dyn Job>), 1);
         }
+    }
+}
+
+impl Home for Shared {
+    fn allocate(&self, device: usize, len_bytes: u64) -> Option<Arc<Block>> {
+        if !self.residents.keep(len_bytes) {
+            return None;
+        }
+        let block = lock(&self.state).allocator.allocate_on(device, len_bytes);
+        if block.is_err() {
+            self.residents.give_back(len_bytes);
+        }
+        let block = block.ok()?;
+        self.note_kernels_memory(&block);
+        Some(block)
+    }
+
+    fn free(&self, ptr: u64, len_bytes: u64) {
+        let block = lock(&self.state).allocator.finish_free(ptr);
+        self.residents.give_back(len_bytes);
+        self.note_freed(ptr);
+        self.discard(block.into_iter().map(Unused::Block).collect());
+    }
+
+    fn wake(&self) {
+        self.waker.wake();
     }
 }
 

@@ -46,7 +46,7 @@ impl Newer for Current {
 impl Interrupts for Launched {
     fn interrupt(&self, _m0: u32) {
         if let Some(calls) = &self.calls {
-            self.shared.hostcalls.carry_out(&self.shared, calls);
+            self.shared.hostcalls.carry_out(&*self.shared, calls);
         }
     }
 }
