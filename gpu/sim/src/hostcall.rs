@@ -17,7 +17,7 @@ use hipr_grid::lock;
 use hipr_isa::mem::Block;
 
 pub(crate) use self::buffer::packets;
-use self::buffer::{Asked, Buffer, lanes};
+use self::buffer::{Asked, Buffer, PACKETS_MIN, lanes, least_groups};
 use self::message::{Messages, Piece};
 
 /// Calls to a function of the host, whose address the kernel says.
@@ -44,11 +44,19 @@ pub(crate) trait Home {
     fn wake(&self);
 }
 
+/// Where in its memory a launch has the address of its buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BufferPlace {
+    pub(crate) at: usize,
+    /// The packets that the buffer needs.
+    pub(crate) packets: u64,
+    pub(crate) waves_per_group: u64,
+}
+
 /// Where in its memory a launch has the addresses of what its kernel calls the host with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Places {
-    /// Of the address of the buffer, and the packets that this needs.
-    pub(crate) buffer: Option<(usize, u64)>,
+    pub(crate) buffer: Option<BufferPlace>,
     /// Of the address of the heap.
     pub(crate) heap: Option<usize>,
 }
@@ -90,32 +98,41 @@ struct State {
 }
 
 impl Hostcalls {
-    /// Gives a launch that starts what its kernel calls the host with. Where there is no memory for it the kernel gets null pointers, as it
-    /// need not call at all.
+    /// Gives a launch that starts what its kernel calls the host with. Where there is no memory for a packet for each wave, `groups_max`, the workgroups
+    /// that may be executed at the same time, becomes less; where it must not, or there is no memory at all, the kernel gets null pointers,
+    /// as it need not call.
     pub(crate) fn begin(
         &self,
         home: &impl Home,
         device: usize,
         places: Places,
         memory: &Block,
+        groups_max: Option<&mut u32>,
     ) -> Option<Calls> {
-        let Places { buffer, heap } = places;
-        if let Some(at) = heap
+        if let Some(at) = places.heap
             && let Some(address) = self.heap(home, device)
         {
             memory.store_u64(at, address);
         }
-        let (at, packets) = buffer?;
+        let BufferPlace { at, packets, waves_per_group } = places.buffer?;
+        let buffer = self.buffer(home, device, packets).or_else(|| {
+            let groups_max = groups_max?;
+            *groups_max = (*groups_max).min(least_groups(waves_per_group));
+            self.buffer(home, device, PACKETS_MIN)
+        })?;
+        memory.store_u64(at, buffer.address());
+        Some(Calls(buffer))
+    }
+
+    fn buffer(&self, home: &impl Home, device: usize, packets: u64) -> Option<Arc<Buffer>> {
         let suits = |idle: &Arc<Buffer>| idle.device == device && idle.packets() >= packets;
         let mut state = lock(&self.state);
         let idle = state.idle.iter().position(suits).map(|index| state.idle.swap_remove(index));
         drop(state);
-        let buffer = idle.or_else(|| {
+        idle.or_else(|| {
             let block = home.allocate(device, Buffer::len_bytes(packets))?;
             Some(Arc::new(Buffer::new(block, packets, device)))
-        })?;
-        memory.store_u64(at, buffer.address());
-        Some(Calls(buffer))
+        })
     }
 
     fn heap(&self, home: &impl Home, device: usize) -> Option<u64> {

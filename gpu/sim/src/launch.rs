@@ -8,7 +8,7 @@ use hipr_device::{Args, Launch, Origin, Param};
 use hipr_grid::{Addresses, Dispatch, GridSize, user_sgprs};
 use hipr_proto::{HipError, HipResult};
 
-use crate::hostcall::{Places, packets};
+use crate::hostcall::{BufferPlace, Places, packets};
 use crate::module::Function;
 use crate::property as p;
 use hipr_isa::aperture::{PRIVATE_HIGH, SHARED_HIGH};
@@ -74,7 +74,7 @@ impl Setup {
             return Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE);
         }
         let memory = memory(&function, launch, lds_bytes, scratch_bytes)?;
-        let (resident_groups, places) = call_places(&function, launch, threads, resident_groups);
+        let places = call_places(&function, launch, threads, resident_groups);
         let descriptor = function.kernel.descriptor;
         let addresses = Addresses {
             dispatch_packet: LAUNCH_ADDRESS + PACKET,
@@ -107,23 +107,15 @@ impl Setup {
     }
 }
 
-/// Returns where the kernel finds what it calls the host with, and how many of its groups may be executed at the same time so that each of their
-/// waves can call.
-fn call_places(
-    function: &Function,
-    launch: &Launch<'_>,
-    threads: u32,
-    resident_groups: u32,
-) -> (u32, Places) {
+/// Returns where the kernel finds what it calls the host with.
+fn call_places(function: &Function, launch: &Launch<'_>, threads: u32, resident_groups: u32) -> Places {
     let place = |offset: u32| KERNARG as usize + offset as usize;
-    let heap = function.heap_at.map(place);
-    let Some(at) = function.hostcall_at.map(place) else {
-        return (resident_groups, Places { buffer: None, heap });
-    };
-    let waves = u64::from(threads.div_ceil(64));
-    let cooperative_groups = launch.cooperative.then(|| volume(launch.grid)).flatten();
-    let (resident_groups, packets) = packets(waves, resident_groups, cooperative_groups);
-    (resident_groups, Places { buffer: Some((at, packets)), heap })
+    let waves_per_group = u64::from(threads.div_ceil(64));
+    let groups = volume(launch.grid).unwrap_or(u64::MAX);
+    let at_a_time = if launch.cooperative { groups } else { groups.min(resident_groups.into()) };
+    let packets = packets(waves_per_group, at_a_time);
+    let buffer = function.hostcall_at.map(|at| BufferPlace { at: place(at), packets, waves_per_group });
+    Places { buffer, heap: function.heap_at.map(place) }
 }
 
 /// Returns the scratch of a lane in bytes; `None` if it exceeds the limit. As on AMD's runtime a kernel of unknown stack depth has

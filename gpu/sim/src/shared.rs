@@ -197,8 +197,8 @@ impl Shared {
                     self.run_queue.push_next(&(Arc::new(job) as Arc<dyn Job>), 1);
                 }
                 Task::Launch(setup) => {
-                    let calls = self.begin_calls(stream, &setup);
-                    let Setup { dispatch, handle, origin, places: _ } = *setup;
+                    let (calls, setup) = self.begin_calls(stream, *setup);
+                    let Setup { dispatch, handle, origin, places: _ } = setup;
                     let shared = Arc::clone(self);
                     let started = Started {
                         context: self.id,
@@ -221,12 +221,16 @@ impl Shared {
     }
 
     /// Gives a launch what its kernel calls the host with, if it may call.
-    fn begin_calls(&self, stream: u64, setup: &Setup) -> Option<Calls> {
-        setup
-            .places
-            .is_some()
-            .then(|| lock(&self.state).streams.device_of(stream))
-            .and_then(|device| self.hostcalls.begin(self, device, setup.places, &setup.dispatch.memory))
+    fn begin_calls(&self, stream: u64, mut setup: Setup) -> (Option<Calls>, Setup) {
+        let Setup { places, dispatch, .. } = &mut setup;
+        if !places.is_some() {
+            return (None, setup);
+        }
+        let device = lock(&self.state).streams.device_of(stream);
+        // A cooperative launch is executed as a whole or not at all.
+        let groups_max = dispatch.wave_sync.is_none().then_some(&mut dispatch.resident_groups);
+        let calls = self.hostcalls.begin(self, device, *places, &dispatch.memory, groups_max);
+        (calls, setup)
     }
 
     pub(crate) fn enqueue(self: &Arc<Self>, stream: u64, work: Work) -> HipResult<()> {

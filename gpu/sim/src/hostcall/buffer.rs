@@ -40,23 +40,19 @@ const READY: u32 = 1;
 const PAYLOAD_BYTES: usize = LANES as usize * SLOT_WORDS * 8;
 const PAYLOAD_ALIGN: usize = 64;
 
-/// Number of packets that a buffer has if the launch can do with so many.
-const PACKETS: u64 = 256;
+/// Number of packets that a buffer has at least: enough for most launches, and for any if fewer of its groups are executed at the same time.
+pub(super) const PACKETS_MIN: u64 = 256;
+/// Number of waves that no GPU exceeds.
+const PACKETS_MAX: u64 = 64 << 10;
 
-/// Returns the workgroups of a launch that may be executed at the same time, and the packets that its buffer needs: one for each wave of these
-/// groups. The groups of a cooperative launch are executed at the same time, all of them.
-pub(crate) fn packets(
-    waves_per_group: u64,
-    resident_groups: u32,
-    cooperative_groups: Option<u64>,
-) -> (u32, u64) {
-    let waves_per_group = waves_per_group.max(1);
-    match cooperative_groups {
-        Some(groups) => {
-            (resident_groups, groups.saturating_mul(waves_per_group).max(PACKETS).next_power_of_two())
-        }
-        None => (resident_groups.min((PACKETS / waves_per_group).max(1) as u32), PACKETS),
-    }
+/// Returns the packets that a launch's buffer needs: one for each wave of the workgroups that may be executed at the same time.
+pub(crate) fn packets(waves_per_group: u64, groups: u64) -> u64 {
+    waves_per_group.max(1).saturating_mul(groups).clamp(PACKETS_MIN, PACKETS_MAX)
+}
+
+/// Returns for how many workgroups the least number of packets is enough.
+pub(super) fn least_groups(waves_per_group: u64) -> u32 {
+    (PACKETS_MIN / waves_per_group.max(1)).max(1) as u32
 }
 
 /// A buffer in device memory.
@@ -85,20 +81,21 @@ impl Buffer {
         (payloads(packets) + packets as usize * PAYLOAD_BYTES) as u64
     }
 
-    /// Lays out a buffer of so many packets, a power of two and more than 1, in zeroed memory of [`len_bytes`](Self::len_bytes).
+    /// Lays out a buffer of so many packets, more than 1, in zeroed memory of [`len_bytes`](Self::len_bytes).
     pub(super) fn new(block: Arc<Block>, packets: u64, device: usize) -> Self {
         let base = block.base();
         block.store_u64(HEADERS, base + FIRST_HEADER as u64);
         block.store_u64(PAYLOADS, base + payloads(packets) as u64);
         block.store_u64(DOORBELL, base + SIGNAL as u64);
-        block.store_u64(INDEX_MASK, packets - 1);
+        let mask = packets.next_power_of_two() - 1;
+        block.store_u64(INDEX_MASK, mask);
         block.store_u64(SIGNAL_KIND, 1);
         block.store_u64(SIGNAL_MAILBOX, base + MAILBOX as u64);
         block.store_u32(SIGNAL_EVENT, 1);
         let buffer = Self { block, packets, device };
         // The link to packet 0 has a count of 1, because 0 ends the stack.
         for packet in 1..packets {
-            let next = if packet == 1 { packets } else { packet - 1 };
+            let next = if packet == 1 { mask + 1 } else { packet - 1 };
             buffer.block.store_u64(buffer.header(packet) + NEXT, next);
         }
         buffer.block.store_u64(FREE_STACK, packets - 1);
@@ -113,12 +110,17 @@ impl Buffer {
         self.packets
     }
 
+    /// Returns which packet a link names; some packet for whatever a kernel has written there.
+    fn index(&self, packet: u64) -> usize {
+        (packet & (self.packets.next_power_of_two() - 1)).min(self.packets - 1) as usize
+    }
+
     fn header(&self, packet: u64) -> usize {
-        FIRST_HEADER + (packet & (self.packets - 1)) as usize * HEADER_BYTES
+        FIRST_HEADER + self.index(packet) * HEADER_BYTES
     }
 
     fn slot(&self, packet: u64, lane: u64) -> usize {
-        let payload = payloads(self.packets) + (packet & (self.packets - 1)) as usize * PAYLOAD_BYTES;
+        let payload = payloads(self.packets) + self.index(packet) * PAYLOAD_BYTES;
         payload + lane as usize * SLOT_WORDS * 8
     }
 
@@ -198,11 +200,11 @@ mod tests {
 
     #[test]
     fn each_packet_is_free_once() {
-        for packets in [2, 8, 256] {
+        for packets in [2, 3, 8, 256, 9728] {
             let buffer = buffer(packets);
             let (mut packet, mut seen) = (buffer.block.load_u64(FREE_STACK), vec![false; packets as usize]);
             while packet != 0 {
-                let index = (packet & (packets - 1)) as usize;
+                let index = buffer.index(packet);
                 assert!(!std::mem::replace(&mut seen[index], true), "{packets}: {index} twice");
                 packet = buffer.block.load_u64(buffer.header(packet) + NEXT);
             }
@@ -212,12 +214,12 @@ mod tests {
 
     #[test]
     fn a_stack_that_a_kernel_has_made_a_circle_ends() {
-        let buffer = buffer(8);
-        for packet in 0..8 {
+        let buffer = buffer(7);
+        for packet in 0..7 {
             buffer.block.store_u64(buffer.header(packet) + NEXT, u64::MAX - packet);
         }
         buffer.block.store_u64(READY_STACK, 0x7fff_ffff_ffff_ffff);
-        assert_eq!(buffer.take_ready().len(), 8);
+        assert_eq!(buffer.take_ready().len(), 7);
         assert!(buffer.take_ready().is_empty());
         // Whatever their numbers are, packets and slots are in the buffer.
         assert_eq!(buffer.asked(u64::MAX, 63).service, 0);
@@ -227,10 +229,10 @@ mod tests {
 
     #[test]
     fn each_wave_that_is_executed_has_a_packet() {
-        assert_eq!(packets(16, 304, None), (16, 256));
-        assert_eq!(packets(1, 100, None), (100, 256));
-        assert_eq!(packets(1, 9728, None), (256, 256));
-        assert_eq!(packets(16, 304, Some(304)), (304, 8192));
-        assert_eq!(packets(0, 1, Some(1)), (1, 256));
+        assert_eq!(packets(16, 608), 9728);
+        assert_eq!(packets(1, 100), PACKETS_MIN);
+        assert_eq!(packets(0, 1), PACKETS_MIN);
+        assert_eq!(packets(16, u64::MAX), PACKETS_MAX);
+        assert_eq!([0, 1, 4, 16].map(least_groups), [256, 256, 64, 16]);
     }
 }
