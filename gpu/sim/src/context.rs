@@ -124,6 +124,17 @@ impl SimContext {
         &self.shared
     }
 
+    /// Takes memory; where there is none, also what no kernel calls the host with.
+    fn take_memory<T>(&self, take: impl Fn(&mut Allocator) -> HipResult<T>) -> HipResult<T> {
+        let taken = take(&mut lock(&self.shared.state).allocator);
+        match taken {
+            Err(HipError::OUT_OF_MEMORY) if self.shared.hostcalls.release_idle(&*self.shared) => {
+                take(&mut lock(&self.shared.state).allocator)
+            }
+            taken => taken,
+        }
+    }
+
     /// Becomes ready when all work of all devices is done.
     fn poll_idle(state: &mut State) -> Poll<()> {
         loop {
@@ -243,7 +254,8 @@ impl Context for SimContext {
     }
 
     fn limit_working(&mut self, max_bytes: u64) -> bool {
-        self.shared.residents.limit(max_bytes)
+        let limit = || self.shared.residents.limit(max_bytes);
+        limit() || self.shared.hostcalls.release_idle(&*self.shared) && limit()
     }
 
     fn poll_room(&mut self, room: Room) -> Poll<()> {
@@ -323,7 +335,7 @@ impl Context for SimContext {
 
     /// Allocates zeroed memory; all kinds count as device memory.
     fn malloc(&mut self, size_bytes: u64, kind: MemoryKind, _flags: u32) -> HipResult<u64> {
-        let ptr = lock(&self.shared.state).allocator.allocate(size_bytes, kind.into())?.base();
+        let ptr = self.take_memory(|allocator| allocator.allocate(size_bytes, kind.into()))?.base();
         self.note_allocated(ptr, size_bytes, kind, false);
         Ok(ptr)
     }
@@ -341,7 +353,7 @@ impl Context for SimContext {
     }
 
     fn reserve(&mut self, bytes: u64) -> HipResult<()> {
-        lock(&self.shared.state).allocator.reserve(bytes)
+        self.take_memory(|allocator| allocator.reserve(bytes))
     }
 
     fn unreserve(&mut self, bytes: u64) -> HipResult<()> {

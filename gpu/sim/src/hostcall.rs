@@ -150,7 +150,15 @@ impl Hostcalls {
         let mut state = lock(&self.state);
         // A kernel that failed may have left packets anywhere.
         state.waiting.retain(|(buffer, _)| !Arc::ptr_eq(buffer, &calls.0));
+        state.messages.forget(calls.0.address());
         state.idle.push(Arc::clone(&calls.0));
+    }
+
+    /// Frees the buffers that no launch has; returns whether there was one.
+    pub(crate) fn release_idle(&self, home: &impl Home) -> bool {
+        let idle = std::mem::take(&mut lock(&self.state).idle);
+        idle.iter().for_each(|buffer| home.free(buffer.address(), Buffer::len_bytes(buffer.packets())));
+        !idle.is_empty()
     }
 
     /// Carries out the calls of a launch that are ready.
@@ -199,7 +207,7 @@ impl State {
         while self.printed_bytes < PRINTED_BYTES {
             let Some((buffer, packet)) = self.waiting.pop_front() else { break };
             for lane in lanes(buffer.active(packet)) {
-                let answer = self.answer(home, buffer.device, &buffer.asked(packet, lane));
+                let answer = self.answer(home, &buffer, &buffer.asked(packet, lane));
                 buffer.answer(packet, lane, answer);
             }
             buffer.done(packet);
@@ -207,15 +215,15 @@ impl State {
         !self.printed.is_empty()
     }
 
-    fn answer(&mut self, home: &impl Home, device: usize, asked: &Asked) -> u64 {
+    fn answer(&mut self, home: &impl Home, buffer: &Buffer, asked: &Asked) -> u64 {
         match asked.service {
-            PRINTF => match self.messages.take(&asked.slot) {
+            PRINTF => match self.messages.take(buffer.address(), &asked.slot) {
                 Piece::Part(descriptor) => descriptor,
                 Piece::Whole(message) => self.print(&message),
                 Piece::Lost => u64::MAX,
             },
             DEVICE_MEMORY => match asked.slot {
-                [0, len_bytes, ..] => self.allocate(home, device, len_bytes),
+                [0, len_bytes, ..] => self.allocate(home, buffer.device, len_bytes),
                 [ptr, ..] => {
                     if let Some(len_bytes) = self.taken.remove(&ptr) {
                         home.free(ptr, len_bytes);
@@ -332,6 +340,23 @@ mod tests {
         let own = context.malloc(4096, MemoryKind::Device, 0).expect("memory");
         assert_eq!(ask([own, 0]), 0);
         assert!(context.write(&hipr_device::Region::flat(own, 4096), 0, &[1; 4096]).is_ok());
+    }
+
+    #[test]
+    fn buffers_that_no_launch_has_make_room_for_the_program() {
+        const MIB: u64 = 1 << 20;
+        let (mut context, calls) = context(64 * MIB);
+        let shared = Arc::clone(context.shared());
+        let large = shared.hostcalls.buffer(&*shared, 0, 9728).expect("a buffer");
+        shared.hostcalls.end(&Calls(large));
+        shared.hostcalls.end(&calls);
+        let ptr = context.malloc(60 * MIB, MemoryKind::Device, 0).expect("the memory of both");
+        assert_eq!(context.malloc(60 * MIB, MemoryKind::Device, 0), Err(hipr_proto::HipError::OUT_OF_MEMORY));
+        assert!(context.poll_free(ptr).is_ready());
+        let large = shared.hostcalls.buffer(&*shared, 0, 9728).expect("a buffer");
+        assert!(!context.limit_working(32 * MIB), "a launch has it");
+        shared.hostcalls.end(&Calls(large));
+        assert!(context.limit_working(32 * MIB));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Sends what kernels print to the client (`PRINTED`).
 //!
-//! It is sent before each reply of the session, as no reply that says that a kernel's work is done may be earlier than what the kernel has
-//! printed; and at the end of each turn, while the client takes what it is sent. Where it does not, the device keeps some, and kernels that
-//! print more wait.
+//! It is sent before each reply of the session and before each notification that work is over: nothing that says that a kernel's work is done may
+//! be earlier than what the kernel has printed. It is also sent at the end of each turn, while the client takes what it is sent. Where it does
+//! not, the device keeps some, and kernels that print more wait.
 
 use hipr_proto::Features;
 use hipr_proto::op::Printed;

@@ -18,7 +18,12 @@ impl Session {
     #[inline]
     pub(super) fn check_watched(&mut self) {
         if !self.owned.queried.is_idle() {
-            for over in self.owned.take_over() {
+            let over = self.owned.take_over();
+            if !over.is_empty() {
+                // What is over has printed before that.
+                self.send_printed();
+            }
+            for over in over {
                 self.broken = self.broken.or(self.responder.notify(&over, &[]).err());
             }
         }

@@ -27,6 +27,8 @@ pub(super) struct Messages {
 
 #[derive(Debug, Default)]
 struct Message {
+    /// Whose it is.
+    owner: u64,
     words: Vec<u64>,
     /// Whether a piece had no room, so that the message is lost.
     is_cut: bool,
@@ -44,18 +46,19 @@ pub(super) enum Piece {
 }
 
 impl Messages {
-    /// Takes a piece.
-    pub(super) fn take(&mut self, slot: &[u64; SLOT_WORDS]) -> Piece {
+    /// Takes a piece of `owner`, which is that of its message.
+    pub(super) fn take(&mut self, owner: u64, slot: &[u64; SLOT_WORDS]) -> Piece {
         let [descriptor, words @ ..] = slot;
         let number = if descriptor & BEGIN != 0 {
-            match self.begin() {
+            match self.begin(owner) {
                 Some(number) => number,
                 None => return Piece::Lost,
             }
         } else {
             usize::try_from(descriptor >> NUMBER_SHIFT).unwrap_or(usize::MAX)
         };
-        let Some(message) = self.open.get_mut(number).and_then(Option::as_mut) else { return Piece::Lost };
+        let open = self.open.get_mut(number).and_then(Option::as_mut);
+        let Some(message) = open.filter(|message| message.owner == owner) else { return Piece::Lost };
         let words = words.get(..(descriptor >> LEN_SHIFT & LEN_MASK) as usize).unwrap_or(words);
         let has_room = message.words.len() + words.len() <= WORDS_MAX
             && self.words + words.len() <= TOTAL_WORDS_MAX
@@ -76,16 +79,30 @@ impl Messages {
         if whole.is_cut { Piece::Lost } else { Piece::Whole(whole.words) }
     }
 
-    fn begin(&mut self) -> Option<usize> {
+    fn begin(&mut self, owner: u64) -> Option<usize> {
+        let message = Message { owner, ..Message::default() };
         if let Some(number) = self.free.pop() {
-            self.open[number] = Some(Message::default());
+            self.open[number] = Some(message);
             return Some(number);
         }
         if self.open.len() == MESSAGES_MAX {
             return None;
         }
-        self.open.push(Some(Message::default()));
+        self.open.push(Some(message));
         Some(self.open.len() - 1)
+    }
+
+    /// Forgets the messages of an owner: those that its waves have begun and not ended.
+    pub(super) fn forget(&mut self, owner: u64) {
+        if self.free.len() == self.open.len() {
+            return;
+        }
+        for (number, open) in self.open.iter_mut().enumerate() {
+            if let Some(gone) = open.take_if(|message| message.owner == owner) {
+                self.words -= gone.words.len();
+                self.free.push(number);
+            }
+        }
     }
 }
 
@@ -104,7 +121,7 @@ mod tests {
     fn messages_of_many_lanes_are_put_together() {
         let mut messages = Messages::default();
         let started: Vec<u64> = (0..3)
-            .map(|lane| match messages.take(&piece(BEGIN, 99, &[lane])) {
+            .map(|lane| match messages.take(1, &piece(BEGIN, 99, &[lane])) {
                 Piece::Part(descriptor) => descriptor,
                 other => panic!("{other:?}"),
             })
@@ -112,29 +129,35 @@ mod tests {
         assert_eq!(started.iter().map(|d| d >> NUMBER_SHIFT).collect::<Vec<_>>(), [0, 1, 2]);
         assert!(started.iter().all(|d| d & (BEGIN | END) == 0));
         for number in [2, 0, 1] {
-            let whole = messages.take(&piece(END, number, &[7, 8, 9, 10, 11, 12, 13]));
+            let whole = messages.take(1, &piece(END, number, &[7, 8, 9, 10, 11, 12, 13]));
             assert_eq!(whole, Piece::Whole(vec![number, 7, 8, 9, 10, 11, 12, 13]));
         }
-        assert_eq!(messages.take(&piece(END, 1, &[1])), Piece::Lost, "it was whole");
-        assert_eq!(messages.take(&piece(0, u64::MAX >> 8, &[1])), Piece::Lost, "there was none");
-        assert_eq!(messages.take(&piece(BEGIN | END, 0, &[])), Piece::Whole(vec![]));
+        assert_eq!(messages.take(1, &piece(END, 1, &[1])), Piece::Lost, "it was whole");
+        assert_eq!(messages.take(1, &piece(0, u64::MAX >> 8, &[1])), Piece::Lost, "there was none");
+        assert_eq!(messages.take(1, &piece(BEGIN | END, 0, &[])), Piece::Whole(vec![]));
         assert_eq!(messages.words, 0);
     }
 
     #[test]
     fn messages_have_bounds() {
         let mut messages = Messages::default();
-        let Piece::Part(long) = messages.take(&piece(BEGIN, 0, &[1; 7])) else { panic!("a part") };
+        let Piece::Part(long) = messages.take(1, &piece(BEGIN, 0, &[1; 7])) else { panic!("a part") };
         let long = long >> NUMBER_SHIFT;
         for _ in 0..WORDS_MAX {
-            assert!(matches!(messages.take(&piece(0, long, &[1; 7])), Piece::Part(_)));
+            assert!(matches!(messages.take(1, &piece(0, long, &[1; 7])), Piece::Part(_)));
         }
         assert!(messages.words <= WORDS_MAX);
-        assert_eq!(messages.take(&piece(END, long, &[1])), Piece::Lost, "it was too long");
+        assert_eq!(messages.take(1, &piece(END, long, &[1])), Piece::Lost, "it was too long");
         assert_eq!(messages.words, 0);
         for _ in 0..MESSAGES_MAX {
-            assert!(matches!(messages.take(&piece(BEGIN, 0, &[1; 7])), Piece::Part(_)));
+            assert!(matches!(messages.take(1, &piece(BEGIN, 0, &[1; 7])), Piece::Part(_)));
         }
-        assert_eq!(messages.take(&piece(BEGIN, 0, &[1])), Piece::Lost, "too many");
+        assert_eq!(messages.take(1, &piece(BEGIN, 0, &[1])), Piece::Lost, "too many");
+        messages.forget(2);
+        assert_eq!(messages.take(1, &piece(BEGIN, 0, &[1])), Piece::Lost, "they are another one's");
+        assert_eq!(messages.take(2, &piece(END, 0, &[1])), Piece::Lost, "it is another one's");
+        messages.forget(1);
+        assert_eq!(messages.words, 0);
+        assert_eq!(messages.take(1, &piece(BEGIN | END, 0, &[7])), Piece::Whole(vec![7]));
     }
 }
