@@ -595,9 +595,9 @@ impl Connection {
         self.inner.replies.listeners().on_watch_over(Box::new(listener));
     }
 
-    /// Passes what kernels print to `listener` instead of writing it to this process's streams: whether it is for standard error, and the bytes. It is
-    /// called on a thread that reads, before any call returns that finds the kernels' work done, and must not use the connection. Has no effect
-    /// the second time, or without [`Features::PRINTF`].
+    /// Calls `listener` with what kernels print, which otherwise goes to this process's streams: the first argument is true for standard error, the
+    /// second has the bytes. The listener runs on a thread that reads, before any call returns that finds the kernels' work done, and must not use
+    /// the connection. Has no effect the second time, or without [`Features::PRINTF`].
     pub fn on_printed(&self, listener: impl Fn(bool, &[u8]) + Send + Sync + 'static) {
         self.inner.replies.listeners().on_printed(Box::new(listener));
     }

@@ -828,10 +828,7 @@ impl Session {
         if self.is_told() {
             self.check_told_before(ticket.op(), false, ticket.wants_reply());
         }
-        if ticket.wants_reply() {
-            self.send_printed();
-        }
-        self.check_watched_before(ticket.wants_reply());
+        self.tell_before(ticket.wants_reply());
         let (op, wants_reply) = (ticket.op(), ticket.wants_reply());
         let done = self.responder.complete_with(ticket, None, || Outcome::ok_raw(&self.reply));
         self.broken = self.broken.or(done.err());
@@ -849,10 +846,7 @@ impl Session {
         if self.is_told() {
             self.check_told_before(op, outcome.is_error(), ticket.wants_reply());
         }
-        if ticket.wants_reply() {
-            self.send_printed();
-        }
-        self.check_watched_before(ticket.wants_reply());
+        self.tell_before(ticket.wants_reply());
         let failed_work = self.failed_work.take().filter(|_| outcome.is_error());
         let is_told = failed_work.is_some_and(|failed| self.tell_work(failed));
         let tells = !is_told && !ticket.wants_reply() && self.tells_failure();

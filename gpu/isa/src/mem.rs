@@ -431,11 +431,17 @@ impl fmt::Debug for dyn Newer + '_ {
     }
 }
 
-/// A newer page table, and one that is newer still.
+/// A page table that an access needed after the snapshot, and the next such one.
 #[derive(Debug)]
 struct Later {
     map: Arc<Map>,
     next: OnceLock<Box<Self>>,
+}
+
+/// Returns the block of a page table in which `len_bytes` bytes at `addr` are, and the offset in it.
+fn find_in(map: &Map, addr: u64, len_bytes: usize) -> Option<(&Block, usize)> {
+    let block = map.block(addr)?;
+    Some((block, block.offset(addr, len_bytes)?))
 }
 
 impl Space {
@@ -485,24 +491,19 @@ impl Space {
     /// Does the same for what may have been allocated after the snapshot.
     fn find_later(&self, addr: u64, len_bytes: usize) -> Option<(&Block, usize)> {
         let newer = self.newer.as_ref()?;
-        let find =
-            |map: &'_ Arc<Map>| map.block(addr).is_some_and(|block| block.offset(addr, len_bytes).is_some());
         let (mut last, mut next) = (&self.map, &self.later);
         while let Some(later) = next.get() {
+            if let Some(found) = find_in(&later.map, addr, len_bytes) {
+                return Some(found);
+            }
             (last, next) = (&later.map, &later.next);
-            if find(last) {
-                break;
-            }
         }
-        if !find(last) {
-            let map = newer.newer();
-            if Arc::ptr_eq(&map, last) {
-                return None;
-            }
-            last = &next.get_or_init(|| Box::new(Later { map, next: OnceLock::new() })).map;
+        let map = newer.newer();
+        if Arc::ptr_eq(&map, last) {
+            return None;
         }
-        let block = last.block(addr)?;
-        Some((block, block.offset(addr, len_bytes)?))
+        let later = next.get_or_init(|| Box::new(Later { map, next: OnceLock::new() }));
+        find_in(&later.map, addr, len_bytes)
     }
 
     /// Returns a cursor that remembers the block of the last access, for loops over lanes.

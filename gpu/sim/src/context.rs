@@ -175,16 +175,8 @@ impl SimContext {
 
     /// Tells what sees the work of an allocation.
     fn note_allocated(&self, ptr: u64, len_bytes: u64, kind: MemoryKind, is_shared: bool) {
-        if let Some(watch) = &self.shared.watch {
-            watch.allocated(&Allocated {
-                context: self.shared.id,
-                ptr,
-                len_bytes,
-                kind,
-                is_shared,
-                is_of_kernels: false,
-            });
-        }
+        let (context, is_of_kernels) = (self.shared.id, false);
+        self.shared.note_allocated(|| Allocated { context, ptr, len_bytes, kind, is_shared, is_of_kernels });
     }
 
     fn event(&self, event: u64) -> HipResult<&Event> {

@@ -110,11 +110,12 @@ impl Setup {
 /// Returns where the kernel finds what it calls the host with.
 fn call_places(function: &Function, launch: &Launch<'_>, threads: u32, resident_groups: u32) -> Places {
     let place = |offset: u32| KERNARG as usize + offset as usize;
-    let waves_per_group = u64::from(threads.div_ceil(64));
-    let groups = volume(launch.grid).unwrap_or(u64::MAX);
-    let at_a_time = if launch.cooperative { groups } else { groups.min(resident_groups.into()) };
-    let packets = packets(waves_per_group, at_a_time);
-    let buffer = function.hostcall_at.map(|at| BufferPlace { at: place(at), packets, waves_per_group });
+    let buffer = function.hostcall_at.map(|offset| {
+        let waves_per_group = u64::from(threads.div_ceil(64));
+        let groups = volume(launch.grid).unwrap_or(u64::MAX);
+        let groups = if launch.cooperative { groups } else { groups.min(resident_groups.into()) };
+        BufferPlace { at: place(offset), packets: packets(waves_per_group, groups), waves_per_group }
+    });
     Places { buffer, heap: function.heap_at.map(place) }
 }
 

@@ -237,18 +237,10 @@ impl Shared {
         self.update(|state| (state.streams.enqueue(stream, work, Arc::default(), Vec::new()), false))
     }
 
-    /// Tells what sees the work of memory that only kernels know of.
-    fn note_kernels_memory(&self, block: &Block) {
+    /// Tells what sees the work of an allocation, which is what `allocated` returns.
+    pub(crate) fn note_allocated(&self, allocated: impl FnOnce() -> Allocated) {
         if let Some(watch) = &self.watch {
-            let (ptr, len_bytes, kind) = (block.base(), block.len_bytes(), MemoryKind::Device);
-            watch.allocated(&Allocated {
-                context: self.id,
-                ptr,
-                len_bytes,
-                kind,
-                is_shared: false,
-                is_of_kernels: true,
-            });
+            watch.allocated(&allocated());
         }
     }
 
@@ -311,7 +303,10 @@ impl Home for Shared {
             self.residents.give_back(len_bytes);
         }
         let block = block.ok()?;
-        self.note_kernels_memory(&block);
+        let (context, kind) = (self.id, MemoryKind::Device);
+        let (ptr, len_bytes) = (block.base(), block.len_bytes());
+        let (is_shared, is_of_kernels) = (false, true);
+        self.note_allocated(|| Allocated { context, ptr, len_bytes, kind, is_shared, is_of_kernels });
         Some(block)
     }
 

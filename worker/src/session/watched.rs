@@ -6,10 +6,11 @@
 use super::Session;
 
 impl Session {
-    /// Tells the client of what it watches and is done, if the request that is about to be completed is answered.
+    /// Tells the client what kernels have printed and which of what it watches is done, if the request that is about to be completed is answered.
     #[inline]
-    pub(super) fn check_watched_before(&mut self, wants_reply: bool) {
+    pub(super) fn tell_before(&mut self, wants_reply: bool) {
         if wants_reply {
+            self.send_printed();
             self.check_watched();
         }
     }

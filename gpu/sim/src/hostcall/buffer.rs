@@ -1,7 +1,7 @@
 //! The buffer through which a kernel calls the host, as AMD's device library lays it out.
 //!
-//! A wave takes a packet from the stack of free ones, writes what it wants into it, a slot for each lane, pushes it on the stack of ready ones
-//! and sends an interrupt. It waits until the packet's flag is clear, reads the answers and gives the packet back. Both stacks are linked by
+//! A wave takes a packet from the stack of free ones and writes into it what each lane wants, in a slot of its own. It pushes the packet on the stack
+//! of ready ones and sends an interrupt. Then it waits until the packet's flag is clear, reads the answers and gives the packet back. Both stacks are linked by
 //! numbers of packets; the bits above a number count how often it was used.
 
 use std::sync::Arc;
@@ -59,6 +59,8 @@ pub(super) fn least_groups(waves_per_group: u64) -> u32 {
 #[derive(Debug)]
 pub(super) struct Buffer {
     block: Arc<Block>,
+    /// The block as what it is changed through atomically.
+    space: Space,
     packets: u64,
     /// The number of the device.
     pub(super) device: usize,
@@ -92,7 +94,8 @@ impl Buffer {
         block.store_u64(SIGNAL_KIND, 1);
         block.store_u64(SIGNAL_MAILBOX, base + MAILBOX as u64);
         block.store_u32(SIGNAL_EVENT, 1);
-        let buffer = Self { block, packets, device };
+        let space = Space::new(Arc::default(), Arc::clone(&block));
+        let buffer = Self { block, space, packets, device };
         // The link to packet 0 has a count of 1, because 0 ends the stack.
         for packet in 1..packets {
             let next = if packet == 1 { mask + 1 } else { packet - 1 };
@@ -127,8 +130,7 @@ impl Buffer {
     /// Takes the packets that are ready, the last one first. A kernel may have written anything where they are linked: there are no more of them
     /// than the buffer has.
     pub(super) fn take_ready(&self) -> Vec<u64> {
-        let space = Space::new(Arc::default(), Arc::clone(&self.block));
-        let top = space.fetch_update_u64(self.block.base() + READY_STACK as u64, |_| 0);
+        let top = self.space.fetch_update_u64(self.block.base() + READY_STACK as u64, |_| 0);
         let (mut packet, mut ready) = (top.unwrap_or(0), Vec::new());
         while packet != 0 && ready.len() < self.packets as usize {
             ready.push(packet);
@@ -156,9 +158,8 @@ impl Buffer {
 
     /// Lets the wave of a packet go on: it sees the answers.
     pub(super) fn done(&self, packet: u64) {
-        let space = Space::new(Arc::default(), Arc::clone(&self.block));
         let control = self.block.base() + (self.header(packet) + CONTROL) as u64;
-        let cleared = space.fetch_update_u32(control, |control| control & !READY);
+        let cleared = self.space.fetch_update_u32(control, |control| control & !READY);
         debug_assert!(cleared.is_ok(), "a header is in the buffer");
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Printed {
     pub(super) text: Vec<u8>,
 }
 
-/// Words of a message that were not used.
+/// The words of a message that no conversion has taken yet.
 struct Args<'a>(&'a [u64]);
 
 impl Args<'_> {
@@ -181,7 +181,7 @@ enum Value {
 }
 
 /// Appends what C's library makes of one argument.
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "it calls the C library")]
 fn format_one(conversion: &Conversion, length: &str, value: Value, text: &mut Vec<u8>) -> Option<()> {
     let mut format = vec![b'%'];
     format.extend_from_slice(&conversion.flags);
