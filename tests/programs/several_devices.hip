@@ -46,6 +46,8 @@ int* allocate(int device) {
     int* memory = nullptr;
     HIP_CHECK(hipMalloc(&memory, kCount * sizeof(int)));
     HIP_CHECK(hipMemset(memory, 0, kCount * sizeof(int)));
+    // Work of the other device does not wait for it.
+    HIP_CHECK(hipStreamSynchronize(nullptr));
     return memory;
 }
 

@@ -109,7 +109,8 @@ static void aliases() {
     EXPECT(is_ramp(read(other, 2 * unit / sizeof(int)), 3));
     HIP_CHECK(hipMemRetainAllocationHandle(&same, other + 77));
     EXPECT(same == memory);
-    HIP_CHECK(hipMemRelease(same));
+    // 6.4.3 does not count it, and ends the memory one release too early.
+    if (check::amds_release() != 6) HIP_CHECK(hipMemRelease(same));
     HIP_CHECK(hipMemUnmap(other, 2 * unit));
     map(unit_of(one, 2), 2, memory);
     HIP_CHECK(hipMemset(unit_of(one, 3), 5, 8));

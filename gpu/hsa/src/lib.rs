@@ -22,6 +22,7 @@
 //! - What the GPUs claim to be is in `agent.rs`, their limits in `facts.rs`.
 //! - What a change of a signal does is said in `signal_op.rs`: a queue whose doorbell it is looks at its packets, and who waits wakes.
 
+mod addresses;
 mod agent;
 mod allocation;
 pub mod api;

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 use hipr_grid::lock;
 use hipr_isa::map::PAGE_BYTES;
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
+use crate::addresses::{Content, Freed, map_content, release_addresses, reserve};
 use crate::facts::{AgentIndex, Agents};
-use crate::foreign::{Claim, is_foreign};
+use crate::foreign::Claim;
 use crate::memory::Memory;
 use crate::pointer::{In, Out, Ptr};
 use crate::runtime::{Runtime, runtime};
@@ -33,24 +33,6 @@ const NO_REGISTER: u64 = 1;
 /// The number of the first handle. AMD's runtime keeps handles and addresses in one table of ranges, each as long as its memory: so no handle is an
 /// address of the process, and the next handle's number is larger by the length of the memory.
 const FIRST_HANDLE: u64 = 1 << 56;
-
-/// What is at reserved addresses where no handle is mapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
-    /// Nothing that anybody may access.
-    Nothing,
-    /// Zeroed memory of the program, which it may access, lock and give attributes. Its length is any, its end that of a page.
-    HostMemory,
-}
-
-impl Content {
-    fn protection(self) -> ProtFlags {
-        match self {
-            Self::Nothing => ProtFlags::empty(),
-            Self::HostMemory => ProtFlags::READ | ProtFlags::WRITE,
-        }
-    }
-}
 
 /// Addresses that are reserved.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +90,7 @@ struct State {
     /// What is reserved, by first address.
     reserved: BTreeMap<u64, Reservation>,
     mapped: BTreeMap<u64, Mapping>,
+    freed: Freed,
 }
 
 /// What is at a reserved address.
@@ -212,58 +195,6 @@ impl Drop for Vmem {
     }
 }
 
-/// Gives addresses back to the system, with what is mapped there.
-fn release_addresses(base: u64, len_bytes: u64) {
-    if len_bytes == 0 {
-        return;
-    }
-    // SAFETY: addresses that `reserve` has taken for this, which no kernel has any more.
-    if let Err(error) = unsafe { munmap(Ptr::at(base).raw(), len_bytes as usize) } {
-        tracing::warn!(%error, len_bytes, "reserved addresses could not be given back to the system");
-    }
-}
-
-/// Maps the content of a reservation: where the system likes, or at `base`, over what is there if it `replaces` it.
-///
-/// # Safety
-/// With `replaces`, all of the addresses are the caller's, and what was mapped there may go.
-unsafe fn map_content(base: u64, len_bytes: u64, content: Content, replaces: bool) -> Option<u64> {
-    let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    if base != 0 {
-        flags |= if replaces { MapFlags::FIXED } else { MapFlags::FIXED_NOREPLACE };
-    }
-    let len = usize::try_from(len_bytes).ok()?;
-    // SAFETY: the caller's promise; without `replaces` the system refuses what is mapped already.
-    let mapped = unsafe { mmap_anonymous(Ptr::at(base).raw(), len, content.protection(), flags) };
-    Some(mapped.ok()?.expose_provenance() as u64)
-}
-
-/// Reserves addresses of the process, those from `wish` on if it is not 0 and they are free.
-fn reserve(len_bytes: u64, wish: u64, align_bytes: u64, content: Content) -> Option<u64> {
-    let wished = wish..wish.checked_add(len_bytes).unwrap_or(0);
-    if wish.is_multiple_of(align_bytes) && is_foreign(&wished) {
-        // SAFETY: nothing is replaced.
-        match unsafe { map_content(wish, len_bytes, content, false) } {
-            Some(base) if base == wish => return Some(base),
-            // A kernel older than Linux 4.17 takes the address as a wish.
-            Some(base) => release_addresses(base, len_bytes),
-            None => {}
-        }
-    }
-    // As many more that a multiple is among them, less the rest.
-    let more_bytes = len_bytes.checked_add(align_bytes - GRANULE_BYTES)?;
-    // SAFETY: nothing is replaced.
-    let first = unsafe { map_content(0, more_bytes, content, false) }?;
-    let base = first.next_multiple_of(align_bytes);
-    release_addresses(first, base - first);
-    release_addresses(base + len_bytes, first + more_bytes - base - len_bytes);
-    if is_foreign(&(base..base + len_bytes)) {
-        return Some(base);
-    }
-    release_addresses(base, len_bytes);
-    None
-}
-
 /// `hsa_amd_vmem_address_reserve`.
 pub(crate) fn address_reserve(va: Out<Ptr>, len_bytes: usize, wish: u64, flags: u64) -> HsaResult {
     address_reserve_align(va, len_bytes, wish, 0, flags)
@@ -292,7 +223,12 @@ pub(crate) fn address_reserve_align(
         wanted => wanted.max(GRANULE_BYTES),
     };
     let mut state = lock(&runtime.part::<Vmem>().0);
-    let base = reserve(len_bytes, wish, align_bytes, content).ok_or(Status::ERROR_OUT_OF_RESOURCES)?;
+    state.freed.give_back(&(wish..wish.saturating_add(len_bytes)));
+    let base = reserve(len_bytes, wish, align_bytes, content).or_else(|| {
+        state.freed.give_back(&(0..u64::MAX));
+        reserve(len_bytes, wish, align_bytes, content)
+    });
+    let base = base.ok_or(Status::ERROR_OUT_OF_RESOURCES)?;
     state.reserved.insert(base, Reservation { wanted_bytes, len_bytes, content });
     va.put(Ptr::at(base))
 }
@@ -311,11 +247,14 @@ pub(crate) fn address_free(va: Ptr, len_bytes: usize) -> HsaResult {
         return Err(Status::ERROR_RESOURCE_FREE);
     }
     state.reserved.remove(&base);
-    drop(state);
-    if reservation.content == Content::HostMemory {
-        runtime.forget_svm(&range)?;
+    match reservation.content {
+        Content::Nothing => state.freed.keep(range),
+        Content::HostMemory => {
+            drop(state);
+            runtime.forget_svm(&range)?;
+            release_addresses(base, reservation.len_bytes);
+        }
     }
-    release_addresses(base, reservation.len_bytes);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Virtual memory: reserved addresses, handles, what is mapped where, who may access it, and every step in a wrong order.
 
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 
 use crate::library::{
@@ -183,6 +184,25 @@ fn a_wish_for_addresses_is_granted_if_they_are_free() {
     let other = reserve_aligned(64 * MIB, again, 0).expect("addresses");
     assert_ne!(other, again, "what is reserved is not given twice");
     assert_eq!([give_back(again, 64 * MIB), give_back(other, 64 * MIB)], [SUCCESS; 2]);
+}
+
+#[test]
+fn addresses_that_were_just_freed_are_not_reserved_again_unless_wished_for() {
+    let freed: BTreeSet<u64> = (0..16)
+        .map(|_| {
+            let addr = reserve(PAGE);
+            assert_eq!(give_back(addr, PAGE), SUCCESS);
+            addr
+        })
+        .collect();
+    assert_eq!(freed.len(), 16, "one was given twice");
+    // All of them at once are more than a process has addresses for.
+    for len_bytes in [1 << 39, 1 << 44] {
+        for _ in 0..300 {
+            let addr = reserve(len_bytes);
+            assert_eq!(give_back(addr, len_bytes), SUCCESS);
+        }
+    }
 }
 
 #[test]
