@@ -4,6 +4,8 @@
 
 #[path = "amd_runtime/answers.rs"]
 mod answers;
+#[path = "amd_runtime/failures.rs"]
+mod failures;
 #[path = "amd_runtime/pairs.rs"]
 mod pairs;
 #[path = "amd_runtime/sessions.rs"]
@@ -252,9 +254,21 @@ impl System {
         Some(Self { root, folder })
     }
 
+    /// Returns the name of the folder inside.
+    fn inside(&self) -> PathBuf {
+        Path::new("/tmp").join(self.folder.path().file_name().expect("a folder's name"))
+    }
+
+    /// Copies a file into the folder; returns its name inside.
+    fn take_in(&self, file: &Path) -> PathBuf {
+        let name = file.file_name().expect("a file's name");
+        fs::copy(file, self.folder.path().join(name)).expect("copied");
+        self.inside().join(name)
+    }
+
     /// Returns a command that runs `hipr` inside, with a release's libraries.
     fn hipr(&self, release: Release) -> Command {
-        let inside = Path::new("/tmp").join(self.folder.path().file_name().expect("a folder's name"));
+        let inside = self.inside();
         let mut command = Command::new("chroot");
         command.arg(&self.root).arg(inside.join("hipr")).env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
         // What this process was told of folders is not true there.

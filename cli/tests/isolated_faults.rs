@@ -1,7 +1,7 @@
 //! Fails calls of the HIP runtime in a worker with a process for each session; `hipr_tests::faults` has the expectations.
 //! Only the first and the last call of each function are failed here; `tests/tests/chain_faults.rs` fails all of them.
 
-use hipr_tests::faults::{ERRORS, check};
+use hipr_tests::faults::{ERRORS, Rig, check};
 use std::path::Path;
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn front(runtime: &Path) -> Command {
 
 #[test]
 fn a_call_that_fails_is_told_to_its_session_alone() {
-    check(&front, |call, calls| match call {
+    check(&Rig::new(&front), |call, calls| match call {
         1 => vec![ERRORS[1]],
         last if last == calls => vec![ERRORS[0]],
         _ => Vec::new(),

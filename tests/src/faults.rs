@@ -4,7 +4,7 @@
 //!
 //! Whatever fails, the worker goes on, the session gets the error (as the result of the first request whose outcome is not as it
 //! was without; or of the next one, where the answer had begun), and another session, open all the time, sees nothing of it.
-//! What may fail without being told of is listed in [`HARMLESS`].
+//! What may fail without being told of is listed in [`HARMLESS`]. The runtime that carries the calls out may be another one: [`Rig`].
 
 use crate::suite::{self, Failure, Outcome};
 use crate::{Buffer, Chain, Gpu, args, built_library, eventually, library, start_worker_with_cache};
@@ -31,6 +31,45 @@ static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 
 /// Creates the command that starts the worker in front, with the HIP runtime at the path.
 pub type Front<'a> = &'a (dyn Fn(&Path) -> Command + Sync + RefUnwindSafe);
+
+/// A worker whose HIP runtime can fail as planned.
+pub struct Rig<'a> {
+    /// Starts the worker.
+    pub front: Front<'a>,
+    /// `libfaulty_hip.so`, as the worker names it.
+    pub runtime: PathBuf,
+    /// The HIP runtime to which that forwards calls, as the worker names it.
+    pub library: PathBuf,
+    /// The root folder of the system in which the worker runs, if not this one.
+    pub root: Option<PathBuf>,
+    /// Whether that answers all operations as the emulated GPU does, with the same calls each time. Otherwise a call may not come at all.
+    pub is_emulated: bool,
+}
+
+impl<'a> Rig<'a> {
+    /// Returns one in which hipr's client library carries the calls out.
+    pub fn new(front: Front<'a>) -> Self {
+        let runtime = built_library("libfaulty_hip.so");
+        Self { front, runtime, library: library(), root: None, is_emulated: true }
+    }
+
+    /// Starts the worker, and one with the emulated GPU behind it; returns them and the folder with their plan and their trace.
+    pub fn start(&self) -> (Chain, TempDir) {
+        let folder = match &self.root {
+            Some(root) => TempDir::new_in(root.join("tmp")),
+            None => TempDir::new(),
+        };
+        let folder = folder.expect("a folder");
+        let inside = match self.root.as_ref().and_then(|root| folder.path().strip_prefix(root).ok()) {
+            Some(inside) => Path::new("/").join(inside),
+            None => folder.path().to_owned(),
+        };
+        let file = |name: &str| inside.join(name);
+        let mut command = (self.front)(&self.runtime);
+        command.env(LIBRARY, &self.library).env(PLAN, file("plan")).env(TRACE, file("trace"));
+        (Chain::start_command(command), folder)
+    }
+}
 
 /// The errors that calls fail with: one that concerns the call, and one after which real devices do nothing more. The suite
 /// causes neither otherwise.
@@ -90,6 +129,7 @@ struct Bench {
     bystander: Gpu,
     data: Buffer<f32>,
     folder: TempDir,
+    is_emulated: bool,
 }
 
 /// The result of a run.
@@ -99,20 +139,16 @@ struct Run {
     calls: BTreeMap<String, u64>,
     /// Whether a call failed as planned.
     failed: bool,
-    /// The operation in which it failed; `None` after the session's end.
-    during: Option<Opcode>,
+    /// Number of the operation in which it failed, from 0; `None` after the session's end.
+    during: Option<usize>,
 }
 
 impl Bench {
-    fn start(front: Front<'_>) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = |name: &str| folder.path().join(name);
-        let mut command = front(&built_library("libfaulty_hip.so"));
-        command.env(LIBRARY, library()).env(PLAN, file("plan")).env(TRACE, file("trace"));
-        let chain = Chain::start_command(command);
+    fn start(rig: &Rig<'_>) -> Self {
+        let (chain, folder) = rig.start();
         let mut bystander = Gpu::open(chain.address(), KERNELS);
         let data = bystander.filled(64, 0);
-        let mut bench = Self { chain, bystander, data, folder };
+        let mut bench = Self { chain, bystander, data, folder, is_emulated: rig.is_emulated };
         bench.check_bystander();
         bench
     }
@@ -139,7 +175,7 @@ impl Bench {
 
     /// Returns the trace, after what the session left has been released.
     fn trace(&self, plan: &Plan) -> String {
-        if plan.call > 0 && !POLLED.contains(&plan.function.as_str()) {
+        if self.is_emulated && plan.call > 0 && !POLLED.contains(&plan.function.as_str()) {
             eventually(&format!("call {} of {}", plan.call, plan.function), || {
                 has_failed(&self.read_trace())
             });
@@ -161,11 +197,12 @@ impl Bench {
     fn run(mut self, plan: &Plan) -> Run {
         fs::write(self.file("plan.new"), plan.text()).expect("the plan is written");
         fs::rename(self.file("plan.new"), self.file("plan")).expect("the plan appears");
-        let mut during = None;
-        let outcomes = suite::run_observed(self.chain.address(), &mut |op| {
+        let (mut during, mut answered) = (None, 0);
+        let outcomes = suite::run_observed(self.chain.address(), &mut |_| {
             if during.is_none() && has_failed(&self.read_trace()) {
-                during = Some(op);
+                during = Some(answered);
             }
+            answered += 1;
         });
         let trace = self.trace(plan);
         fs::remove_file(self.file("plan")).expect("the plan is there");
@@ -191,6 +228,8 @@ enum Verdict {
     Ended,
     /// The failure had no effect, and [`HARMLESS`] lists the call.
     Harmless,
+    /// The operation fails without it too, with another error, which is the one that is told.
+    Second,
     /// The session had ended before the call.
     AfterEnd,
     /// The call was not made.
@@ -200,16 +239,22 @@ enum Verdict {
 /// Judges a run by comparing it with one without failures.
 fn judge(plan: &Plan, expected: &[Outcome], run: &Run) -> Result<Verdict, String> {
     let error = Failure::Error(HipError(plan.error));
-    let is_lost = run.outcomes.last().is_some_and(|last| last.result == Err(Failure::Lost));
+    let ends = |outcome: &Outcome| outcome.result == Err(Failure::Lost);
+    let last =
+        |outcomes: &[Outcome]| outcomes.last().filter(|outcome| ends(outcome)).map(|outcome| outcome.op);
+    // The kernel that faults at the end of the suite ends the process of AMD's runtime.
+    let is_lost = last(&run.outcomes).is_some() && last(&run.outcomes) != last(expected);
     if is_lost && plan.error != ERRORS[1].0 {
         return Err("the connection was lost".into());
     }
     let pairs = expected.iter().zip(&run.outcomes).enumerate();
     let Some((at, (was, is))) = pairs.into_iter().find(|(_, (was, is))| was != is) else {
-        return match (run.failed, run.during) {
+        let during = run.during.map(|during| &run.outcomes[during]);
+        return match (run.failed, during.map(|outcome| outcome.op)) {
             (false, _) => Ok(Verdict::NotReached),
             (true, None | Some(Opcode::SHUTDOWN)) => Ok(Verdict::AfterEnd),
             (true, Some(op)) if is_harmless(&plan.function, op) => Ok(Verdict::Harmless),
+            (true, _) if during.is_some_and(|outcome| outcome.result.is_err()) => Ok(Verdict::Second),
             (true, Some(op)) => Err(format!("the error was lost in {op}")),
         };
     };
@@ -224,16 +269,12 @@ fn judge(plan: &Plan, expected: &[Outcome], run: &Run) -> Result<Verdict, String
 }
 
 /// Runs each plan; returns the verdicts, and descriptions of what went wrong.
-fn run_all(
-    front: Front<'_>,
-    plans: &[Plan],
-    expected: &[Outcome],
-) -> (BTreeMap<Verdict, usize>, Vec<String>) {
+fn run_all(rig: &Rig<'_>, plans: &[Plan], expected: &[Outcome]) -> (BTreeMap<Verdict, usize>, Vec<String>) {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut results = Vec::new();
         while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let result = catch_unwind(|| judge(plan, expected, &Bench::start(front).run(plan)));
+            let result = catch_unwind(|| judge(plan, expected, &Bench::start(rig).run(plan)));
             let result = result.unwrap_or_else(|_| Err("a panic, see above".into()));
             results.push(result.map_err(|why| format!("{}: {why}", plan.text().trim_end())));
         }
@@ -256,10 +297,12 @@ fn run_all(
 
 /// Runs the suite once without a failure, then once for each call that was made and each error that `errors` returns for
 /// it, given the call's number from 1 and the number of calls of the function.
-pub fn check(front: Front<'_>, errors: impl Fn(u64, u64) -> Vec<HipError>) {
+pub fn check(rig: &Rig<'_>, errors: impl Fn(u64, u64) -> Vec<HipError>) {
     let none = Plan { function: "none".into(), call: 0, error: 0, spared: 0 };
-    let counted = Bench::start(front).run(&none);
-    assert_eq!(counted.outcomes, suite::run(start_worker_with_cache().address()), "as without the chain");
+    let counted = Bench::start(rig).run(&none);
+    if rig.is_emulated {
+        assert_eq!(counted.outcomes, suite::run(start_worker_with_cache().address()), "as without the chain");
+    }
     let mut plans = Vec::new();
     for (function, &calls) in &counted.calls {
         for call in 1..=calls {
@@ -267,7 +310,7 @@ pub fn check(front: Front<'_>, errors: impl Fn(u64, u64) -> Vec<HipError>) {
             plans.extend(errors(call, calls).into_iter().map(plan));
         }
     }
-    let (verdicts, wrong) = run_all(front, &plans, &counted.outcomes);
+    let (verdicts, wrong) = run_all(rig, &plans, &counted.outcomes);
     println!("{} functions, {} runs: {verdicts:?}", counted.calls.len(), plans.len());
     assert!(wrong.is_empty(), "{} of {} runs:\n{}", wrong.len(), plans.len(), wrong.join("\n"));
     assert!(

@@ -11,6 +11,7 @@ pub mod faults;
 mod gpu;
 pub mod items;
 pub mod metrics;
+pub mod overlap;
 mod process;
 mod proxy;
 pub mod suite;

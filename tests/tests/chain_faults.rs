@@ -4,7 +4,7 @@
 //! The calls take turns with the two kinds of errors; each call with each of them is
 //! `cargo test -p hipr-tests --test chain_faults -- --ignored`.
 
-use hipr_tests::faults::{ERRORS, check};
+use hipr_tests::faults::{ERRORS, Rig, check};
 use std::path::Path;
 use std::process::Command;
 
@@ -16,11 +16,11 @@ fn front(runtime: &Path) -> Command {
 
 #[test]
 fn a_call_that_fails_is_told_to_its_session_alone() {
-    check(&front, |call, _| vec![ERRORS[usize::from(call % 2 == 0)]]);
+    check(&Rig::new(&front), |call, _| vec![ERRORS[usize::from(call % 2 == 0)]]);
 }
 
 #[test]
 #[ignore = "twice as long: every call with every error"]
 fn a_call_that_fails_in_any_way_is_told_to_its_session_alone() {
-    check(&front, |_, _| ERRORS.to_vec());
+    check(&Rig::new(&front), |_, _| ERRORS.to_vec());
 }

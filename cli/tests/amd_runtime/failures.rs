@@ -1,0 +1,69 @@
+//! Calls of AMD's runtime on the emulated GPUs that fail as planned, and the order of its calls while bytes are copied:
+//! `hipr_tests::faults` and `hipr_tests::overlap` have the expectations.
+
+use super::{Release, System};
+use hipr_tests::faults::{self, ERRORS, Rig};
+use hipr_tests::{built_library, overlap};
+use std::path::Path;
+use std::process::Command;
+
+/// Runs `check` with a worker whose runtime is a release of AMD's behind `tests/faulty-hip`.
+fn with_rig(release: Release, isolation: &str, check: impl FnOnce(&Rig<'_>)) {
+    let Some(system) = System::new() else { return };
+    let runtime = system.take_in(&built_library("libfaulty_hip.so"));
+    let front = |runtime: &Path| {
+        let mut command: Command = system.hipr(release);
+        command.args(["worker", "--listen", "127.0.0.1:0", "--device", "hip", "--hsa", "emulated"]);
+        // The trace and the plan are files that the sandbox does not allow.
+        command.args(["--cache", "256M", "--sandbox", "off", "--isolate", isolation, "--hip-library"]);
+        command.arg(runtime);
+        command
+    };
+    let (library, root) = (release.library().into(), Some(system.root.clone()));
+    check(&Rig { front: &front, runtime, library, root, is_emulated: false });
+}
+
+/// Fails the first and the last call of each function. Each session has a process, as the last operation of all ends one.
+fn failures(release: Release) {
+    with_rig(release, "process", |rig| {
+        faults::check(rig, |call, calls| match call {
+            1 => vec![ERRORS[1]],
+            last if last == calls => vec![ERRORS[0]],
+            _ => Vec::new(),
+        });
+    });
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_call_that_fails_is_told_to_its_session_alone_on_hip_6() {
+    failures(Release::Hip6);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_call_that_fails_is_told_to_its_session_alone_on_hip_7() {
+    failures(Release::Hip7);
+}
+
+/// The checks run one after the other: each has the worker to itself.
+fn copies_overlap(release: Release) {
+    for check in [
+        overlap::bytes_are_received_while_the_device_copies_those_before_them,
+        overlap::no_more_is_received_than_there_are_buffers_for,
+        overlap::the_device_copies_ahead_of_what_is_sent,
+        overlap::bytes_are_sent_while_the_device_copies_those_behind_them,
+    ] {
+        with_rig(release, "none", check);
+    }
+}
+
+#[test]
+fn network_and_device_copy_at_the_same_time_on_hip_6() {
+    copies_overlap(Release::Hip6);
+}
+
+#[test]
+fn network_and_device_copy_at_the_same_time_on_hip_7() {
+    copies_overlap(Release::Hip7);
+}
