@@ -4,7 +4,7 @@
 mod device;
 mod host;
 
-use self::device::{Call, Device};
+use self::device::{Call, Device, Direct, Through};
 use self::host::{AtLevel, Chase, Fma, Gemv, Integer, LANES, Matmul, MatrixTile, Stream};
 use super::report::{Figure, Goal, Report, Unit};
 use super::rounds::{Rounds, Subject};
@@ -35,6 +35,9 @@ pub(crate) struct Sim {
     /// Measures the kernels with these checks of `hipr check`, compared with the same kernels without.
     #[arg(long, value_name = "TOOL,...", value_delimiter = ',', value_parser = crate::check::tool)]
     check: Vec<Tool>,
+    /// Measures the kernels also through the HIP library that a program would load, for example AMD's with `hipr hsa --`.
+    #[arg(long, conflicts_with = "check")]
+    hip: bool,
     /// Prints one JSON document instead of a table.
     #[arg(long)]
     json: bool,
@@ -47,7 +50,7 @@ struct Row {
     counts: &'static str,
     /// Goal: at least this many per second, with AVX2 or better, on one core.
     goal: Option<f64>,
-    prepare: fn(&mut Device) -> Result<Work, String>,
+    prepare: fn(&mut dyn Device) -> Result<Work, String>,
 }
 
 /// A kernel with its arguments, and the same computation on the host.
@@ -110,7 +113,9 @@ pub(crate) fn run(options: &Sim) -> Result<(), String> {
     report.set("simd", level.name());
     let asked = |row: &&Row| options.loops.is_empty() || options.loops.iter().any(|name| name == row.name);
     for row in LOOPS.iter().filter(asked) {
-        report.figures.push(if options.check.is_empty() {
+        report.figures.push(if options.hip {
+            measure_through(row, options, level)?
+        } else if options.check.is_empty() {
             measure(row, &options.rounds, threads, level)?
         } else {
             measure_checked(row, options, level)?
@@ -121,6 +126,10 @@ pub(crate) fn run(options: &Sim) -> Result<(), String> {
         report.set("check", names.join(","));
         return report.print(options.json);
     }
+    if options.hip {
+        report.notes.push("Through the HIP library, compared with the same kernel on the emulated GPU used directly. The library has the threads that HIPR_SIM_THREADS says.".into());
+        return report.print(options.json);
+    }
     report
         .notes
         .push("Compared with the same computation in plain Rust on the host, with the same SIMD level and number of threads.".into());
@@ -128,7 +137,7 @@ pub(crate) fn run(options: &Sim) -> Result<(), String> {
 }
 
 fn measure(row: &Row, rounds: &Rounds, threads: NonZero<usize>, level: Level) -> Result<Figure, String> {
-    let mut device = Device::open(threads, level, None)?;
+    let mut device = Direct::open(threads, level, None)?;
     let mut work = (row.prepare)(&mut device)?;
     let part_words = work.part_words;
     host::run(&*work.host, level, threads, &mut work.results, part_words);
@@ -157,6 +166,43 @@ fn measure(row: &Row, rounds: &Rounds, threads: NonZero<usize>, level: Level) ->
     Ok(figure.compare("the same in plain Rust", &emulated.samples, &plain.samples, Goal::None))
 }
 
+/// Goal: the share of the direct speed that is left through a HIP library, for a kernel that takes more than a millisecond.
+const THROUGH: f64 = 0.9;
+const LONG: Duration = Duration::from_millis(1);
+
+/// Measures a kernel through the HIP library of the process, compared with the same kernel without.
+fn measure_through(row: &Row, options: &Sim, level: Level) -> Result<Figure, String> {
+    let mut direct = Direct::open(options.threads, level, None)?;
+    let mut through = Through::open()?;
+    let direct_work = (row.prepare)(&mut direct)?;
+    let through_work = (row.prepare)(&mut through)?;
+    let devices: [(&mut dyn Device, &Work); 2] = [(&mut through, &through_work), (&mut direct, &direct_work)];
+    let mut alone = Duration::MAX;
+    // The direct one is the last.
+    for (device, work) in devices {
+        device.run(&work.call)?;
+        let started = Instant::now();
+        device.run(&work.call)?;
+        alone = started.elapsed();
+    }
+    let mut results = vec![0; direct_work.results.len() * 4];
+    let mut expected = results.clone();
+    through.read(through_work.out, &mut results)?;
+    direct.read(direct_work.out, &mut expected)?;
+    if results != expected {
+        return Err(format!("{}: the HIP library's results are others", row.name));
+    }
+    let mut subjects = [
+        Subject::new(|time| rate(through_work.operations, time, || through.run(&through_work.call))),
+        Subject::new(|time| rate(direct_work.operations, time, || direct.run(&direct_work.call))),
+    ];
+    options.rounds.measure(&mut subjects)?;
+    let [through, direct] = &subjects;
+    let goal = if alone > LONG { Goal::AtLeast(THROUGH) } else { Goal::None };
+    let figure = Figure::new(row.counts, Unit::PerSecond, &through.samples, Goal::None);
+    Ok(figure.compare("used directly", &through.samples, &direct.samples, goal))
+}
+
 /// Goals: the shares of the unchecked speed that are left with memory and init, and with race.
 const CHECKED: f64 = 1.0 / 8.0;
 const CHECKED_FOR_RACES: f64 = 1.0 / 25.0;
@@ -168,7 +214,7 @@ fn measure_checked(row: &Row, options: &Sim, level: Level) -> Result<Figure, Str
     let watches: [Option<Arc<dyn DeviceWatch>>; 2] = [Some(checker.clone()), None];
     let mut prepared = Vec::new();
     for watch in watches {
-        let mut device = Device::open(options.threads, level, watch)?;
+        let mut device = Direct::open(options.threads, level, watch)?;
         let work = (row.prepare)(&mut device)?;
         device.run(&work.call)?;
         prepared.push((device, work));
@@ -203,7 +249,7 @@ fn rate(
 }
 
 /// Checks that the kernel's results equal the host's, bit for bit.
-fn check(name: &str, device: &mut Device, work: &Work) -> Result<(), String> {
+fn check(name: &str, device: &mut dyn Device, work: &Work) -> Result<(), String> {
     let mut bytes = vec![0; work.results.len() * 4];
     device.read(work.out, &mut bytes)?;
     let words = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
@@ -229,8 +275,8 @@ const WAVES: usize = 16;
 
 /// Prepares a kernel of single waves, each with 64 results, that reads `input`.
 fn waves(
-    device: &mut Device,
-    kernel: &str,
+    device: &mut dyn Device,
+    kernel: &'static str,
     input: &[u8],
     rounds: usize,
     operations_of_wave: usize,
@@ -245,13 +291,13 @@ fn waves(
     Ok(Work { call, operations, out, results, host: Box::new(host), part_words: LANES })
 }
 
-fn fma(device: &mut Device) -> Result<Work, String> {
+fn fma(device: &mut dyn Device) -> Result<Work, String> {
     let host = Fma { x: 0.5, y: 0.25, start: 1.0, rounds: 4096 };
     let input = bytes([host.x, host.y, host.start].map(f32::to_bits));
     waves(device, "fma_f32", &input, host.rounds, host.rounds * 4 * 16 * LANES, host)
 }
 
-fn integer(device: &mut Device) -> Result<Work, String> {
+fn integer(device: &mut dyn Device) -> Result<Work, String> {
     let host = Integer { x: 0x9e37_79b9, y: 0x85eb_ca6b, start: 1, rounds: 4096 };
     let input = bytes([host.x, host.y, host.start]);
     waves(device, "integer", &input, host.rounds, host.rounds * 4 * 16 * LANES, host)
@@ -265,28 +311,28 @@ fn offsets(len: u32) -> Vec<u32> {
         .collect()
 }
 
-fn chase(device: &mut Device, kernel: &str, table_words: u32, rounds: usize) -> Result<Work, String> {
+fn chase(device: &mut dyn Device, kernel: &'static str, table_words: u32, rounds: usize) -> Result<Work, String> {
     let host = Chase { next: offsets(table_words), rounds };
     let input = bytes(host.next.iter().copied());
     waves(device, kernel, &input, rounds, rounds * 4 * 8 * LANES, host)
 }
 
-fn lds(device: &mut Device) -> Result<Work, String> {
+fn lds(device: &mut dyn Device) -> Result<Work, String> {
     chase(device, "lds", 2048, 1024)
 }
 
-fn scattered(device: &mut Device) -> Result<Work, String> {
+fn scattered(device: &mut dyn Device) -> Result<Work, String> {
     chase(device, "global_scattered", 1 << 17, 512)
 }
 
-fn coalesced(device: &mut Device) -> Result<Work, String> {
+fn coalesced(device: &mut dyn Device) -> Result<Work, String> {
     let rounds = 128;
     let words: Vec<u32> = (0..rounds as u32 * 1024).map(|index| index.wrapping_mul(0x9e37_79b9)).collect();
     let input = bytes(words.iter().copied());
     waves(device, "global_coalesced", &input, rounds, words.len(), Stream { words })
 }
 
-fn mfma(device: &mut Device) -> Result<Work, String> {
+fn mfma(device: &mut dyn Device) -> Result<Work, String> {
     let host = MatrixTile { a: 0.01, b: 0.02, rounds: 512 };
     let input = bytes([host.a, host.b].map(f32::to_bits));
     waves(device, "mfma_f16", &input, host.rounds, host.rounds * 4 * 16 * 16 * 16, host)
@@ -308,8 +354,8 @@ fn matrices() -> [Vec<f32>; 2] {
 
 /// Prepares a matrix multiplication, given the work-items of a workgroup and the rows and columns that it computes.
 fn matmul(
-    device: &mut Device,
-    kernel: &str,
+    device: &mut dyn Device,
+    kernel: &'static str,
     inputs: [&[u8]; 2],
     block: [u32; 3],
     tile: usize,
@@ -325,28 +371,28 @@ fn matmul(
     Ok(Work { call, operations: N * N * N, out, results, host, part_words: PART_ROWS * N })
 }
 
-fn matmul_f32(device: &mut Device, kernel: &str, tile: usize) -> Result<Work, String> {
+fn matmul_f32(device: &mut dyn Device, kernel: &'static str, tile: usize) -> Result<Work, String> {
     let matrices = matrices();
     let [a, b] = [0, 1].map(|index| bytes(matrices[index].iter().map(|value| value.to_bits())));
     matmul(device, kernel, [&a, &b], [16, 16, 1], tile, matrices)
 }
 
-fn matmul_lds(device: &mut Device) -> Result<Work, String> {
+fn matmul_lds(device: &mut dyn Device) -> Result<Work, String> {
     matmul_f32(device, "matmul_lds", 16)
 }
 
-fn matmul_blocked(device: &mut Device) -> Result<Work, String> {
+fn matmul_blocked(device: &mut dyn Device) -> Result<Work, String> {
     matmul_f32(device, "matmul_blocked", 64)
 }
 
-fn matmul_mfma(device: &mut Device) -> Result<Work, String> {
+fn matmul_mfma(device: &mut dyn Device) -> Result<Work, String> {
     let [a, b] = matrices();
     let left: Vec<f16> = a.iter().map(|&value| f16::from_f32(value)).collect();
     let right: Vec<f16> = (0..N * N).map(|index| f16::from_f32(b[index % N * N + index / N])).collect();
     matmul(device, "matmul_mfma", [&halves(&left), &halves(&right)], [256, 1, 1], 64, [a, b])
 }
 
-fn gemv(device: &mut Device) -> Result<Work, String> {
+fn gemv(device: &mut dyn Device) -> Result<Work, String> {
     const ROWS: usize = 3072;
     const COLUMNS: usize = 768;
     let values =

@@ -1,10 +1,12 @@
-//! The emulated GPU used directly: memory, kernels, waiting.
+//! The emulated GPU that executes the kernels, used directly or through a HIP library: memory, kernels, waiting.
 
+use hip_sys::{DeviceBuffer, Hip, Module};
 use hipr_device::{Args, Context, Launch, MemoryKind, Origin, Region, WaitFor, Waker};
 use hipr_isa::simd::Level;
 use hipr_proto::HipError;
 use hipr_sim::watch::DeviceWatch;
 use hipr_sim::{Config, Gpu, SimContext};
+use std::ffi::c_void;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -13,15 +15,46 @@ use std::task::Poll;
 /// The kernels, compiled by sim/build.sh.
 static KERNELS: &[u8] = include_bytes!("kernels.co");
 
-/// An emulated GPU used by this benchmark alone.
-pub(super) struct Device {
+/// A GPU used by this benchmark alone.
+pub(super) trait Device {
+    /// Allocates device memory with a copy of `bytes`; returns its address.
+    fn buffer(&mut self, bytes: &[u8]) -> Result<u64, String>;
+
+    /// Reads `out.len()` bytes of device memory from its first address on.
+    fn read(&mut self, ptr: u64, out: &mut [u8]) -> Result<(), String>;
+
+    /// Prepares a call of the kernel `name` with pointers and a number.
+    fn call(
+        &mut self,
+        name: &'static str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        pointers: &[u64],
+        number: u32,
+    ) -> Result<Call, String>;
+
+    /// Runs a kernel and waits for its end.
+    fn run(&mut self, call: &Call) -> Result<(), String>;
+}
+
+/// The emulated GPU, used directly.
+pub(super) struct Direct {
     context: SimContext,
     module: u64,
     woken: Receiver<()>,
 }
 
+/// The GPU of the HIP library that a program would load.
+pub(super) struct Through {
+    hip: &'static Hip,
+    module: Module<'static>,
+    buffers: Vec<DeviceBuffer<'static, u8>>,
+}
+
 /// A kernel with its arguments.
 pub(super) struct Call {
+    name: &'static str,
+    /// Of the emulated GPU, used directly; else 0.
     function: u64,
     grid: [u32; 3],
     block: [u32; 3],
@@ -32,7 +65,7 @@ fn failed(what: &str, error: HipError) -> String {
     format!("{what}: {error:?}")
 }
 
-impl Device {
+impl Direct {
     /// Opens a device, whose work `watch` sees if there is one.
     pub(super) fn open(
         threads: NonZero<usize>,
@@ -53,9 +86,10 @@ impl Device {
         let module = context.module_load(KERNELS.to_vec()).map_err(|error| failed("the kernels", error))?;
         Ok(Self { context, module, woken })
     }
+}
 
-    /// Allocates device memory with a copy of `bytes`.
-    pub(super) fn buffer(&mut self, bytes: &[u8]) -> Result<u64, String> {
+impl Device for Direct {
+    fn buffer(&mut self, bytes: &[u8]) -> Result<u64, String> {
         let len_bytes = bytes.len() as u64;
         let ptr =
             self.context.malloc(len_bytes, MemoryKind::Device, 0).map_err(|error| failed("memory", error))?;
@@ -64,29 +98,24 @@ impl Device {
         Ok(ptr)
     }
 
-    /// Reads `out.len()` bytes of device memory at `ptr`.
-    pub(super) fn read(&mut self, ptr: u64, out: &mut [u8]) -> Result<(), String> {
+    fn read(&mut self, ptr: u64, out: &mut [u8]) -> Result<(), String> {
         let read = self.context.read(&Region::flat(ptr, out.len() as u64), 0, out);
         read.map_err(|error| failed("reading", error))
     }
 
-    /// Prepares a call of the kernel `name` with pointers and a number.
-    pub(super) fn call(
+    fn call(
         &mut self,
-        name: &str,
+        name: &'static str,
         grid: [u32; 3],
         block: [u32; 3],
         pointers: &[u64],
         number: u32,
     ) -> Result<Call, String> {
         let function = self.context.function(self.module, name).map_err(|error| failed(name, error))?.handle;
-        let mut arguments: Vec<u8> = pointers.iter().flat_map(|pointer| pointer.to_le_bytes()).collect();
-        arguments.extend(number.to_le_bytes());
-        Ok(Call { function, grid, block, arguments })
+        Ok(Call { name, function, grid, block, arguments: arguments(pointers, number) })
     }
 
-    /// Runs a kernel and waits for its end.
-    pub(super) fn run(&mut self, call: &Call) -> Result<(), String> {
+    fn run(&mut self, call: &Call) -> Result<(), String> {
         let launch = Launch {
             function: call.function,
             grid: call.grid,
@@ -107,4 +136,59 @@ impl Device {
             }
         }
     }
+}
+
+impl Through {
+    /// Loads the kernels with the library `libamdhip64.so` that a program would get.
+    pub(super) fn open() -> Result<Self, String> {
+        let hip = Hip::load().map_err(|why| why.to_string())?;
+        // The process ends with the benchmark.
+        let hip: &'static Hip = Box::leak(Box::new(hip));
+        let module = hip.module(KERNELS).map_err(|why| why.to_string())?;
+        Ok(Self { hip, module, buffers: Vec::new() })
+    }
+}
+
+impl Device for Through {
+    fn buffer(&mut self, bytes: &[u8]) -> Result<u64, String> {
+        let buffer = self.hip.upload(bytes).map_err(|why| why.to_string())?;
+        let ptr = buffer.pointer().addr() as u64;
+        self.buffers.push(buffer);
+        Ok(ptr)
+    }
+
+    fn read(&mut self, ptr: u64, out: &mut [u8]) -> Result<(), String> {
+        let buffer = self.buffers.iter().find(|buffer| buffer.pointer().addr() as u64 == ptr);
+        let content = buffer.ok_or("no such memory")?.download().map_err(|why| why.to_string())?;
+        out.copy_from_slice(content.get(..out.len()).ok_or("less memory")?);
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        name: &'static str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        pointers: &[u64],
+        number: u32,
+    ) -> Result<Call, String> {
+        Ok(Call { name, function: 0, grid, block, arguments: arguments(pointers, number) })
+    }
+
+    #[allow(unsafe_code, reason = "a launch takes what the kernel does for right")]
+    fn run(&mut self, call: &Call) -> Result<(), String> {
+        let function = self.module.function(call.name).map_err(|why| why.to_string())?;
+        let parameters = call.arguments.chunks(8);
+        let mut parameters: Vec<*mut c_void> =
+            parameters.map(|parameter| parameter.as_ptr().cast_mut().cast()).collect();
+        // SAFETY: all parameters but the last have 8 bytes, and that has 4; the kernels write to the buffers that they are given.
+        let launched = unsafe { function.launch(call.grid, call.block, 0, &mut parameters) };
+        launched.and_then(|()| self.hip.synchronize()).map_err(|why| why.to_string())
+    }
+}
+
+/// Returns a kernel's arguments: pointers and a number.
+fn arguments(pointers: &[u64], number: u32) -> Vec<u8> {
+    let pointers = pointers.iter().flat_map(|pointer| pointer.to_le_bytes());
+    pointers.chain(number.to_le_bytes()).collect()
 }
