@@ -78,8 +78,6 @@ enum Way {
 
 /// Programs that do not pass yet, exactly: release, way, program with its level or without for both levels, and why.
 const FAILING: &[(Release, Way, &str, &str)] = &[
-    (Release::Hip6, Way::Worker, "device_assert", ASSERTED),
-    (Release::Hip7, Way::Worker, "device_assert", ASSERTED),
     (Release::Hip6, Way::Worker, "managed_list", MANAGED),
     (Release::Hip6, Way::Workers, "managed_list", POINTERS),
     (Release::Hip6, Way::Workers, "pools_of_each", ADDRESSES),
@@ -88,7 +86,6 @@ const FAILING: &[(Release, Way, &str, &str)] = &[
     (Release::Hip7, Way::Direct, "pools_of_each", POOLS),
     (Release::Hip7, Way::Worker, "pools_of_each", POOLS),
 ];
-const ASSERTED: &str = "AMD's runtime writes on the standard error of its process which assertion has failed: in the worker's log";
 const MANAGED: &str = "a managed variable of static code is one for each device, as AMD's runtime gives no access to a module's pointer";
 const POINTERS: &str = "AMD's runtime chooses the addresses of managed memory, so that a pointer in it does not mean the same to two workers";
 const ADDRESSES: &str = "both runtimes give their pools the same addresses, as emulated GPUs have them";

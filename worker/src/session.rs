@@ -82,6 +82,8 @@ pub(crate) struct Session {
     handed_bytes: u64,
     sent_bytes: u64,
     draining: Draining,
+    /// Number of sent bytes at which the client has what kernels printed on standard error; `None` where the device knows that it has.
+    errors_end_bytes: Option<u64>,
     ended: bool,
     /// Number of the last request whose fixed part is in `fixed`.
     fixed_of: Option<u32>,
@@ -139,6 +141,7 @@ impl Session {
             handed_bytes: 0,
             sent_bytes: 0,
             draining: Draining::No,
+            errors_end_bytes: None,
             ended: false,
             fixed_of: None,
             failed_work: None,

@@ -311,7 +311,12 @@ fn offsets(len: u32) -> Vec<u32> {
         .collect()
 }
 
-fn chase(device: &mut dyn Device, kernel: &'static str, table_words: u32, rounds: usize) -> Result<Work, String> {
+fn chase(
+    device: &mut dyn Device,
+    kernel: &'static str,
+    table_words: u32,
+    rounds: usize,
+) -> Result<Work, String> {
     let host = Chase { next: offsets(table_words), rounds };
     let input = bytes(host.next.iter().copied());
     waves(device, kernel, &input, rounds, rounds * 4 * 8 * LANES, host)

@@ -484,6 +484,10 @@ pub trait Context: Send {
         Vec::new()
     }
 
+    /// Says that all text for standard error that was taken has been sent; a runtime may end the process once it has printed it. The default does
+    /// nothing, for a device that goes on.
+    fn printed_was_sent(&mut self) {}
+
     /// Says which request enqueues what comes next, and that the times of its work are to be noted; asked before each request, for a trace.
     /// The default does nothing, for a device that notes none.
     fn note_times(&mut self, _origin: Origin) {}

@@ -331,6 +331,12 @@ impl Context for HipContext {
         self.output.as_ref().map(|output| output.read()).unwrap_or_default()
     }
 
+    fn printed_was_sent(&mut self) {
+        if let Some(output) = &self.output {
+            output.was_sent();
+        }
+    }
+
     fn poll_written(&mut self, stream: u64) -> Poll<HipResult<()>> {
         self.poll_wait(Purpose::Written(stream))
     }

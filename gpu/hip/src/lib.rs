@@ -36,6 +36,7 @@
 
 #![deny(unsafe_code)]
 
+mod asserted;
 mod backlog;
 mod context;
 mod exchange;

@@ -25,6 +25,22 @@ impl Session {
         if waits && self.draining == Draining::No {
             self.draining = Draining::Ask { left_bytes: UNSENT_BYTES as usize / 2 };
         }
+        if self.errors_end_bytes.is_some() {
+            self.check_errors();
+        }
+    }
+
+    /// Tells the device once the client has been sent what it was printed on standard error.
+    #[cold]
+    fn check_errors(&mut self) {
+        if self.errors_end_bytes.is_some_and(|end_bytes| self.sent_bytes >= end_bytes) {
+            self.errors_end_bytes = None;
+            if let Ok(context) = self.owned.context() {
+                context.printed_was_sent();
+            }
+        } else if self.draining == Draining::No {
+            self.draining = Draining::Ask { left_bytes: 0 };
+        }
     }
 
     /// Sends what kernels have printed.
@@ -40,19 +56,19 @@ impl Session {
     #[cold]
     fn send_taken(&mut self) {
         let taken = self.owned.context().map(|context| context.take_printed()).unwrap_or_default();
-        if !self.owned.features.is_some_and(|features| features.contains(Features::PRINTF)) {
-            if !std::mem::replace(&mut self.has_dropped_text, true) {
-                tracing::info!(conn = %self.conn, "a kernel prints, and the client cannot be told (it has no feature PRINTF)");
+        if self.owned.features.is_some_and(|features| features.contains(Features::PRINTF)) {
+            for (is_error, text) in
+                taken.iter().flat_map(|part| part.text.chunks(PIECE_BYTES).map(|text| (part.is_error, text)))
+            {
+                let length = u32::try_from(text.len()).unwrap_or(0);
+                let printed = Printed { is_error: is_error.into(), length };
+                self.broken = self.broken.or(self.responder.notify(&printed, text).err());
             }
-            return;
+        } else if !std::mem::replace(&mut self.has_dropped_text, true) {
+            tracing::info!(conn = %self.conn, "a kernel prints, and the client cannot be told (it has no feature PRINTF)");
         }
-        for piece in
-            taken.iter().flat_map(|part| part.text.chunks(PIECE_BYTES).map(|text| (part.is_error, text)))
-        {
-            let (is_error, text) = piece;
-            let length = u32::try_from(text.len()).unwrap_or(0);
-            let printed = Printed { is_error: is_error.into(), length };
-            self.broken = self.broken.or(self.responder.notify(&printed, text).err());
+        if taken.iter().any(|part| part.is_error) {
+            self.errors_end_bytes = Some(self.handed_bytes + self.responder.queued_bytes() as u64);
         }
     }
 }
