@@ -3,9 +3,9 @@
 use hipr_client::{CallError, Connection, WorkerAddress};
 use hipr_proto::op::{self, kind};
 use hipr_proto::{Features, Header, HipError, Opcode};
-use hipr_tests::faults::{HANG, LIBRARY, PLAN, Plan, SOIL, SOILED};
+use hipr_tests::faults::{HANG, LIBRARY, PLAN, Plan, Rig};
 use hipr_tests::{
-    WireClient, WorkerProcess, built_library, eventually, library, process_lives, start_worker,
+    WireClient, WorkerProcess, built_library, eventually, library, process_lives, soiled, start_worker,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
@@ -413,43 +413,15 @@ fn a_process_that_hangs_in_releasing_is_killed() {
     assert!(worker.lives());
 }
 
-/// The runtime's new memory has bytes of somebody in it. Where that can be another session, it is cleared; a process of its own gets what
-/// its driver gives, which is nobody's.
 #[test]
 fn new_memory_has_nothing_of_another_session() {
-    let back = start_worker();
-    let runtime = built_library("libfaulty_hip.so");
-    let hip =
-        ["--device", "hip", "--hip-library", runtime.to_str().expect("a path in UTF-8"), "--sandbox", "off"];
-    for (isolation, expected) in [("none", 0), ("process", SOIL as u8)] {
-        let mut command = Command::new(HIPR);
-        command.env("HIPR_WORKER", back.address().to_string());
-        command.env(LIBRARY, library()).env(SOILED, "1");
-        let worker = WorkerProcess::start_command(command, &[&hip[..], &["--isolate", isolation]].concat());
-        let mut client = WireClient::open(worker.address());
-        let size = 100_000;
-        let pool = client.call(&op::DeviceGetDefaultMemPool { device: 0 }).expect("a pool").mem_pool;
-        let own = client.call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
-        let mut places = vec![
-            ("hipMalloc", client.call(&op::Malloc { size, flags: 0 }).map(|reply| reply.device_ptr)),
-            ("uncached", client.call(&op::Malloc { size, flags: 3 }).map(|reply| reply.device_ptr)),
-            ("hipHostMalloc", client.call(&op::MallocHost { size, flags: 0 }).map(|reply| reply.device_ptr)),
-            ("managed", client.call(&op::MallocManaged { size, flags: 1 }).map(|reply| reply.device_ptr)),
-        ];
-        for stream in [0, own] {
-            let made = client.call(&op::MallocAsync { size, stream }).map(|reply| reply.device_ptr);
-            places.push(("hipMallocAsync", made));
-            let made = client
-                .call(&op::MallocFromPoolAsync { size, mem_pool: pool, stream })
-                .map(|reply| reply.device_ptr);
-            places.push(("hipMallocFromPoolAsync", made));
-        }
-        for (name, place) in places {
-            let src = place.unwrap_or_else(|why| panic!("{name}: {why}"));
-            let copy = op::Memcpy { dst: 0, src, size, kind: kind::DEVICE_TO_HOST, stream: 0 };
-            let bytes = client.call_with(&copy, &[], None).inline;
-            assert_eq!(bytes.len() as u64, size, "{name}");
-            assert!(bytes.iter().all(|&byte| byte == expected), "{name}, --isolate {isolation}");
-        }
+    for (isolation, is_cleared) in [("none", true), ("process", false)] {
+        let front = |runtime: &Path| {
+            let mut command = Command::new(HIPR);
+            command.args(["worker", "--listen", "127.0.0.1:0", "--device", "hip", "--sandbox", "off"]);
+            command.args(["--isolate", isolation, "--hip-library"]).arg(runtime);
+            command
+        };
+        soiled::check(&Rig::new(&front), is_cleared);
     }
 }

@@ -53,8 +53,9 @@ impl<'a> Rig<'a> {
         Self { front, runtime, library: library(), root: None, is_emulated: true }
     }
 
-    /// Starts the worker, and one with the emulated GPU behind it; returns them and the folder with their plan and their trace.
-    pub fn start(&self) -> (Chain, TempDir) {
+    /// Starts the worker, with further variables for its runtime, and one with the emulated GPU behind it; returns them and the folder with
+    /// their plan and their trace.
+    pub fn start(&self, variables: &[(&str, &str)]) -> (Chain, TempDir) {
         let folder = match &self.root {
             Some(root) => TempDir::new_in(root.join("tmp")),
             None => TempDir::new(),
@@ -67,6 +68,7 @@ impl<'a> Rig<'a> {
         let file = |name: &str| inside.join(name);
         let mut command = (self.front)(&self.runtime);
         command.env(LIBRARY, &self.library).env(PLAN, file("plan")).env(TRACE, file("trace"));
+        command.envs(variables.iter().copied());
         (Chain::start_command(command), folder)
     }
 }
@@ -145,7 +147,7 @@ struct Run {
 
 impl Bench {
     fn start(rig: &Rig<'_>) -> Self {
-        let (chain, folder) = rig.start();
+        let (chain, folder) = rig.start(&[]);
         let mut bystander = Gpu::open(chain.address(), KERNELS);
         let data = bystander.filled(64, 0);
         let mut bench = Self { chain, bystander, data, folder, is_emulated: rig.is_emulated };

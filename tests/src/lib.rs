@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod overlap;
 mod process;
 mod proxy;
+pub mod soiled;
 pub mod suite;
 pub mod toolchain;
 mod wire_client;

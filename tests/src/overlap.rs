@@ -23,7 +23,7 @@ struct Bench {
 
 impl Bench {
     fn start(rig: &Rig<'_>) -> Self {
-        let (chain, folder) = rig.start();
+        let (chain, folder) = rig.start(&[]);
         Self { chain, folder }
     }
 

@@ -1,9 +1,9 @@
-//! Calls of AMD's runtime on the emulated GPUs that fail as planned, and the order of its calls while bytes are copied:
-//! `hipr_tests::faults` and `hipr_tests::overlap` have the expectations.
+//! Calls of AMD's runtime on the emulated GPUs that fail as planned, the order of its calls while bytes are copied, and what its new memory has
+//! in it: `hipr_tests::faults`, `hipr_tests::overlap` and `hipr_tests::soiled` have the expectations.
 
 use super::{Release, System};
 use hipr_tests::faults::{self, ERRORS, Rig};
-use hipr_tests::{built_library, overlap};
+use hipr_tests::{built_library, overlap, soiled};
 use std::path::Path;
 use std::process::Command;
 
@@ -66,4 +66,20 @@ fn network_and_device_copy_at_the_same_time_on_hip_6() {
 #[test]
 fn network_and_device_copy_at_the_same_time_on_hip_7() {
     copies_overlap(Release::Hip7);
+}
+
+fn new_memory_has_nothing_of_another_session(release: Release) {
+    for (isolation, is_cleared) in [("none", true), ("process", false)] {
+        with_rig(release, isolation, |rig| soiled::check(rig, is_cleared));
+    }
+}
+
+#[test]
+fn new_memory_has_nothing_of_another_session_on_hip_6() {
+    new_memory_has_nothing_of_another_session(Release::Hip6);
+}
+
+#[test]
+fn new_memory_has_nothing_of_another_session_on_hip_7() {
+    new_memory_has_nothing_of_another_session(Release::Hip7);
 }

@@ -23,6 +23,9 @@ pub(super) trait Device {
     /// Reads `out.len()` bytes of device memory from its first address on.
     fn read(&mut self, ptr: u64, out: &mut [u8]) -> Result<(), String>;
 
+    /// Returns the handle of the kernel `name`, 0 where a call needs none.
+    fn function(&mut self, name: &'static str) -> Result<u64, String>;
+
     /// Prepares a call of the kernel `name` with pointers and a number.
     fn call(
         &mut self,
@@ -31,7 +34,12 @@ pub(super) trait Device {
         block: [u32; 3],
         pointers: &[u64],
         number: u32,
-    ) -> Result<Call, String>;
+    ) -> Result<Call, String> {
+        let function = self.function(name)?;
+        let pointers = pointers.iter().flat_map(|pointer| pointer.to_le_bytes());
+        let arguments = pointers.chain(number.to_le_bytes()).collect();
+        Ok(Call { name, function, grid, block, arguments })
+    }
 
     /// Runs a kernel and waits for its end.
     fn run(&mut self, call: &Call) -> Result<(), String>;
@@ -54,7 +62,6 @@ pub(super) struct Through {
 /// A kernel with its arguments.
 pub(super) struct Call {
     name: &'static str,
-    /// Of the emulated GPU, used directly; else 0.
     function: u64,
     grid: [u32; 3],
     block: [u32; 3],
@@ -103,16 +110,9 @@ impl Device for Direct {
         read.map_err(|error| failed("reading", error))
     }
 
-    fn call(
-        &mut self,
-        name: &'static str,
-        grid: [u32; 3],
-        block: [u32; 3],
-        pointers: &[u64],
-        number: u32,
-    ) -> Result<Call, String> {
-        let function = self.context.function(self.module, name).map_err(|error| failed(name, error))?.handle;
-        Ok(Call { name, function, grid, block, arguments: arguments(pointers, number) })
+    fn function(&mut self, name: &'static str) -> Result<u64, String> {
+        let function = self.context.function(self.module, name).map_err(|error| failed(name, error))?;
+        Ok(function.handle)
     }
 
     fn run(&mut self, call: &Call) -> Result<(), String> {
@@ -164,15 +164,8 @@ impl Device for Through {
         Ok(())
     }
 
-    fn call(
-        &mut self,
-        name: &'static str,
-        grid: [u32; 3],
-        block: [u32; 3],
-        pointers: &[u64],
-        number: u32,
-    ) -> Result<Call, String> {
-        Ok(Call { name, function: 0, grid, block, arguments: arguments(pointers, number) })
+    fn function(&mut self, _name: &'static str) -> Result<u64, String> {
+        Ok(0)
     }
 
     #[allow(unsafe_code, reason = "a launch takes what the kernel does for right")]
@@ -185,10 +178,4 @@ impl Device for Through {
         let launched = unsafe { function.launch(call.grid, call.block, 0, &mut parameters) };
         launched.and_then(|()| self.hip.synchronize()).map_err(|why| why.to_string())
     }
-}
-
-/// Returns a kernel's arguments: pointers and a number.
-fn arguments(pointers: &[u64], number: u32) -> Vec<u8> {
-    let pointers = pointers.iter().flat_map(|pointer| pointer.to_le_bytes());
-    pointers.chain(number.to_le_bytes()).collect()
 }
