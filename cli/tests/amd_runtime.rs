@@ -1,9 +1,11 @@
 //! Runs AMD's unmodified HIP runtime, releases 6.4.3 and 7.2.4, on the GPUs that hipr's HSA library emulates: rocminfo, every program of
-//! `tests/programs` under `hipr hsa`, the same programs over a worker that serves that runtime, and what functions answer. Without the compiler and AMD's
+//! `tests/programs` under `hipr hsa`, the same programs over a worker that serves that runtime, what such a worker does for its clients, and what functions answer. Without the compiler and AMD's
 //! libraries (`tests/toolchain/setup.sh`) the tests are skipped, or fail if HIPR_REQUIRE_COMPILER is set.
 
 #[path = "amd_runtime/answers.rs"]
 mod answers;
+#[path = "amd_runtime/chained.rs"]
+mod chained;
 #[path = "amd_runtime/failures.rs"]
 mod failures;
 #[path = "amd_runtime/pairs.rs"]
@@ -11,8 +13,9 @@ mod pairs;
 #[path = "amd_runtime/sessions.rs"]
 mod sessions;
 
-use hipr_tests::WorkerProcess;
+use hipr_tests::faults::Rig;
 use hipr_tests::toolchain::{folder, toolchain};
+use hipr_tests::{WorkerProcess, built_library};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -277,6 +280,39 @@ impl System {
         }
         command
     }
+}
+
+/// What is below the device `hip` of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Below {
+    /// AMD's runtime.
+    Runtime,
+    /// The same behind `tests/faulty-hip`, which can fail and records calls.
+    Faulty,
+}
+
+/// Runs `check` with a worker that serves a release of AMD's runtime.
+fn with_rig(release: Release, isolation: &str, below: Below, check: impl FnOnce(&Rig<'_>)) {
+    let Some(system) = System::new() else { return };
+    let library = PathBuf::from(release.library());
+    let runtime = match below {
+        Below::Runtime => library.clone(),
+        Below::Faulty => system.take_in(&built_library("libfaulty_hip.so")),
+    };
+    let front = |runtime: &Path| {
+        let mut command = system.hipr(release);
+        command.args(["worker", "--listen", "127.0.0.1:0", "--device", "hip", "--hsa", "emulated"]);
+        // The trace and the plan are files that the sandbox does not allow.
+        command.args(["--cache", "256M", "--sandbox", "off", "--isolate", isolation, "--hip-library"]);
+        command.arg(runtime);
+        if isolation == "none" {
+            // A kernel that does not end holds up all streams that share its hardware queue, those of other sessions too.
+            command.env("GPU_MAX_HW_QUEUES", "16");
+        }
+        command
+    };
+    let root = Some(system.root.clone());
+    check(&Rig { front: &front, runtime, library, root, is_emulated: false });
 }
 
 /// Returns the HSA library that cargo has built beside `hipr`; HIPR_HSA_LIBRARY names another.

@@ -3,6 +3,7 @@
 
 pub mod attack;
 mod chain;
+pub mod chained;
 pub mod circles;
 pub mod counts;
 pub mod distance;

@@ -1,31 +1,13 @@
 //! Calls of AMD's runtime on the emulated GPUs that fail as planned, the order of its calls while bytes are copied, and what its new memory has
 //! in it: `hipr_tests::faults`, `hipr_tests::overlap` and `hipr_tests::soiled` have the expectations.
 
-use super::{Release, System};
-use hipr_tests::faults::{self, ERRORS, Rig};
-use hipr_tests::{built_library, overlap, soiled};
-use std::path::Path;
-use std::process::Command;
-
-/// Runs `check` with a worker whose runtime is a release of AMD's behind `tests/faulty-hip`.
-fn with_rig(release: Release, isolation: &str, check: impl FnOnce(&Rig<'_>)) {
-    let Some(system) = System::new() else { return };
-    let runtime = system.take_in(&built_library("libfaulty_hip.so"));
-    let front = |runtime: &Path| {
-        let mut command: Command = system.hipr(release);
-        command.args(["worker", "--listen", "127.0.0.1:0", "--device", "hip", "--hsa", "emulated"]);
-        // The trace and the plan are files that the sandbox does not allow.
-        command.args(["--cache", "256M", "--sandbox", "off", "--isolate", isolation, "--hip-library"]);
-        command.arg(runtime);
-        command
-    };
-    let (library, root) = (release.library().into(), Some(system.root.clone()));
-    check(&Rig { front: &front, runtime, library, root, is_emulated: false });
-}
+use super::{Below, Release, with_rig};
+use hipr_tests::faults::{self, ERRORS};
+use hipr_tests::{overlap, soiled};
 
 /// Fails the first and the last call of each function. Each session has a process, as the last operation of all ends one.
 fn failures(release: Release) {
-    with_rig(release, "process", |rig| {
+    with_rig(release, "process", Below::Faulty, |rig| {
         faults::check(rig, |call, calls| match call {
             1 => vec![ERRORS[1]],
             last if last == calls => vec![ERRORS[0]],
@@ -54,7 +36,7 @@ fn copies_overlap(release: Release) {
         overlap::the_device_copies_ahead_of_what_is_sent,
         overlap::bytes_are_sent_while_the_device_copies_those_behind_them,
     ] {
-        with_rig(release, "none", check);
+        with_rig(release, "none", Below::Faulty, check);
     }
 }
 
@@ -70,7 +52,7 @@ fn network_and_device_copy_at_the_same_time_on_hip_7() {
 
 fn new_memory_has_nothing_of_another_session(release: Release) {
     for (isolation, is_cleared) in [("none", true), ("process", false)] {
-        with_rig(release, isolation, |rig| soiled::check(rig, is_cleared));
+        with_rig(release, isolation, Below::Faulty, |rig| soiled::check(rig, is_cleared));
     }
 }
 
