@@ -306,7 +306,7 @@ fn answer_to_zeros(wire: &mut WireClient, info: &Info) -> i32 {
     i32::from_le_bytes(code)
 }
 
-/// Checks that all operations but [`NOT_CARRIED_OUT`] are carried out; of those, the ones about other workers are if this one copies to them.
+/// Checks that all operations but those of `NOT_CARRIED_OUT` are carried out; of those, the ones about other workers are if this one copies to them.
 pub fn every_operation_is_carried_out_or_it_is_said_why_not(rig: &Rig<'_>, copies_to_workers: bool) {
     let (chain, _folder) = rig.start(&[]);
     let mut refused = BTreeSet::new();
