@@ -361,9 +361,7 @@ fn rocminfo_shows_the_emulated_gpus() {
 /// Runs every program linked to hipr's library, with a worker that serves AMD's runtime on the emulated GPUs.
 fn run_over_a_worker(release: Release, isolation: &str) {
     let Some(system) = System::new() else { return };
-    let library = release.library();
-    let options = ["--device", "hip", "--hsa", "emulated", "--hip-library", &library, "--isolate", isolation];
-    let mut worker = WorkerProcess::start_command(system.hipr(release), &options);
+    let mut worker = serve(system.hipr(release), release, isolation, &[]);
     let address = worker.address().to_string();
     let mut programs = programs(release);
     let mut alone = Vec::new();

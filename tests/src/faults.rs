@@ -32,17 +32,17 @@ static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 /// Creates the command that starts the worker in front, with the HIP runtime at the path.
 pub type Front<'a> = &'a (dyn Fn(&Path) -> Command + Sync + RefUnwindSafe);
 
-/// A worker whose HIP runtime can fail as planned.
+/// A worker, and the HIP runtime below it, which can fail as planned if it is `tests/faulty-hip`.
 pub struct Rig<'a> {
-    /// Starts the worker.
+    /// Creates the command that starts the worker.
     pub front: Front<'a>,
-    /// `libfaulty_hip.so`, as the worker names it.
+    /// The worker's HIP runtime, as the worker names it: `libfaulty_hip.so`, or a runtime itself.
     pub runtime: PathBuf,
-    /// The HIP runtime to which that forwards calls, as the worker names it.
+    /// The HIP runtime to which `libfaulty_hip.so` forwards calls, as the worker names it.
     pub library: PathBuf,
     /// The root folder of the system in which the worker runs, if not this one.
     pub root: Option<PathBuf>,
-    /// Whether that answers all operations as the emulated GPU does, with the same calls each time. Otherwise a call may not come at all.
+    /// Whether the runtime answers all operations as the emulated GPU does, with the same calls each time. Otherwise a call may not come at all.
     pub is_emulated: bool,
 }
 
@@ -53,8 +53,8 @@ impl<'a> Rig<'a> {
         Self { front, runtime, library: library(), root: None, is_emulated: true }
     }
 
-    /// Starts the worker, with further variables for its runtime, and one with the emulated GPU behind it; returns them and the folder with
-    /// their plan and their trace.
+    /// Starts the worker, with more environment variables for its runtime, and one with the emulated GPU behind it. Returns both as a chain, and
+    /// the folder with the runtime's plan and trace, which the worker needs as long as it runs.
     pub fn start(&self, variables: &[(&str, &str)]) -> (Chain, TempDir) {
         let folder = match &self.root {
             Some(root) => TempDir::new_in(root.join("tmp")),
@@ -314,6 +314,8 @@ pub fn check(rig: &Rig<'_>, errors: impl Fn(u64, u64) -> Vec<HipError>) {
     }
     let (verdicts, wrong) = run_all(rig, &plans, &counted.outcomes);
     println!("{} functions, {} runs: {verdicts:?}", counted.calls.len(), plans.len());
+    let is_hidden = verdicts.contains_key(&Verdict::Second);
+    assert!(!rig.is_emulated || !is_hidden, "another error is told than the one that was planned");
     assert!(wrong.is_empty(), "{} of {} runs:\n{}", wrong.len(), plans.len(), wrong.join("\n"));
     assert!(
         verdicts.get(&Verdict::Told).is_some_and(|told| *told > plans.len() / 2),

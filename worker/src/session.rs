@@ -82,7 +82,8 @@ pub(crate) struct Session {
     handed_bytes: u64,
     sent_bytes: u64,
     draining: Draining,
-    /// Number of sent bytes at which the client has what kernels printed on standard error; `None` where the device knows that it has.
+    /// How many bytes have to be sent in all until the client has what kernels printed on standard error; `None` where it has all of that, and the
+    /// device has been told.
     errors_end_bytes: Option<u64>,
     ended: bool,
     /// Number of the last request whose fixed part is in `fixed`.

@@ -139,12 +139,9 @@ pub(crate) fn run(options: &Sim) -> Result<(), String> {
 fn measure(row: &Row, rounds: &Rounds, threads: NonZero<usize>, level: Level) -> Result<Figure, String> {
     let mut device = Direct::open(threads, level, None)?;
     let mut work = (row.prepare)(&mut device)?;
-    let part_words = work.part_words;
-    host::run(&*work.host, level, threads, &mut work.results, part_words);
-    device.run(&work.call)?;
-    check(row.name, &mut device, &work)?;
+    run_checked(row.name, &mut device, &mut work, threads, level)?;
 
-    let Work { call, operations, mut results, host, .. } = work;
+    let Work { call, operations, mut results, host, part_words, .. } = work;
     let device = RefCell::new(device);
     let results = RefCell::new(&mut results);
     let mut subjects = [
@@ -174,31 +171,20 @@ const LONG: Duration = Duration::from_millis(1);
 fn measure_through(row: &Row, options: &Sim, level: Level) -> Result<Figure, String> {
     let mut direct = Direct::open(options.threads, level, None)?;
     let mut through = Through::open()?;
-    let direct_work = (row.prepare)(&mut direct)?;
-    let through_work = (row.prepare)(&mut through)?;
-    let devices: [(&mut dyn Device, &Work); 2] = [(&mut through, &through_work), (&mut direct, &direct_work)];
-    let mut alone = Duration::MAX;
-    // The direct one is the last.
-    for (device, work) in devices {
-        device.run(&work.call)?;
-        let started = Instant::now();
-        device.run(&work.call)?;
-        alone = started.elapsed();
-    }
-    let mut results = vec![0; direct_work.results.len() * 4];
-    let mut expected = results.clone();
-    through.read(through_work.out, &mut results)?;
-    direct.read(direct_work.out, &mut expected)?;
-    if results != expected {
-        return Err(format!("{}: the HIP library's results are others", row.name));
-    }
+    let mut direct_work = (row.prepare)(&mut direct)?;
+    let mut through_work = (row.prepare)(&mut through)?;
+    run_checked(row.name, &mut through, &mut through_work, options.threads, level)?;
+    run_checked(row.name, &mut direct, &mut direct_work, options.threads, level)?;
+    let started = Instant::now();
+    direct.run(&direct_work.call)?;
+    let is_long = started.elapsed() > LONG;
     let mut subjects = [
         Subject::new(|time| rate(through_work.operations, time, || through.run(&through_work.call))),
         Subject::new(|time| rate(direct_work.operations, time, || direct.run(&direct_work.call))),
     ];
     options.rounds.measure(&mut subjects)?;
     let [through, direct] = &subjects;
-    let goal = if alone > LONG { Goal::AtLeast(THROUGH) } else { Goal::None };
+    let goal = if is_long { Goal::AtLeast(THROUGH) } else { Goal::None };
     let figure = Figure::new(row.counts, Unit::PerSecond, &through.samples, Goal::None);
     Ok(figure.compare("used directly", &through.samples, &direct.samples, goal))
 }
@@ -248,6 +234,19 @@ fn rate(
     Ok((operations * passes) as f64 / started.elapsed().as_secs_f64())
 }
 
+/// Computes the results on the host, runs the kernel once and checks its results.
+fn run_checked(
+    name: &str,
+    device: &mut dyn Device,
+    work: &mut Work,
+    threads: NonZero<usize>,
+    level: Level,
+) -> Result<(), String> {
+    host::run(&*work.host, level, threads, &mut work.results, work.part_words);
+    device.run(&work.call)?;
+    check(name, device, work)
+}
+
 /// Checks that the kernel's results equal the host's, bit for bit.
 fn check(name: &str, device: &mut dyn Device, work: &Work) -> Result<(), String> {
     let mut bytes = vec![0; work.results.len() * 4];
@@ -276,7 +275,7 @@ const WAVES: usize = 16;
 /// Prepares a kernel of single waves, each with 64 results, that reads `input`.
 fn waves(
     device: &mut dyn Device,
-    kernel: &'static str,
+    kernel: &str,
     input: &[u8],
     rounds: usize,
     operations_of_wave: usize,
@@ -311,12 +310,7 @@ fn offsets(len: u32) -> Vec<u32> {
         .collect()
 }
 
-fn chase(
-    device: &mut dyn Device,
-    kernel: &'static str,
-    table_words: u32,
-    rounds: usize,
-) -> Result<Work, String> {
+fn chase(device: &mut dyn Device, kernel: &str, table_words: u32, rounds: usize) -> Result<Work, String> {
     let host = Chase { next: offsets(table_words), rounds };
     let input = bytes(host.next.iter().copied());
     waves(device, kernel, &input, rounds, rounds * 4 * 8 * LANES, host)
@@ -360,7 +354,7 @@ fn matrices() -> [Vec<f32>; 2] {
 /// Prepares a matrix multiplication, given the work-items of a workgroup and the rows and columns that it computes.
 fn matmul(
     device: &mut dyn Device,
-    kernel: &'static str,
+    kernel: &str,
     inputs: [&[u8]; 2],
     block: [u32; 3],
     tile: usize,
@@ -376,7 +370,7 @@ fn matmul(
     Ok(Work { call, operations: N * N * N, out, results, host, part_words: PART_ROWS * N })
 }
 
-fn matmul_f32(device: &mut dyn Device, kernel: &'static str, tile: usize) -> Result<Work, String> {
+fn matmul_f32(device: &mut dyn Device, kernel: &str, tile: usize) -> Result<Work, String> {
     let matrices = matrices();
     let [a, b] = [0, 1].map(|index| bytes(matrices[index].iter().map(|value| value.to_bits())));
     matmul(device, kernel, [&a, &b], [16, 16, 1], tile, matrices)

@@ -22,6 +22,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// How long an assertion waits at most until its text has been sent; a session that executes a long request does not get to it.
 const SENT_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// The end of a pipe whose other end is this process's standard output.
 #[derive(Debug)]
 pub(super) struct Output(Arc<Shared>);

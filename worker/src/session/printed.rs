@@ -25,15 +25,15 @@ impl Session {
         if waits && self.draining == Draining::No {
             self.draining = Draining::Ask { left_bytes: UNSENT_BYTES as usize / 2 };
         }
-        if self.errors_end_bytes.is_some() {
-            self.check_errors();
+        if let Some(end_bytes) = self.errors_end_bytes {
+            self.check_errors(end_bytes);
         }
     }
 
-    /// Tells the device once the client has been sent what it was printed on standard error.
+    /// Tells the device that the client has been sent what kernels printed on standard error, once `end_bytes` have been sent in all.
     #[cold]
-    fn check_errors(&mut self) {
-        if self.errors_end_bytes.is_some_and(|end_bytes| self.sent_bytes >= end_bytes) {
+    fn check_errors(&mut self, end_bytes: u64) {
+        if self.sent_bytes >= end_bytes {
             self.errors_end_bytes = None;
             if let Ok(context) = self.owned.context() {
                 context.printed_was_sent();

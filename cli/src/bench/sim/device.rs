@@ -1,6 +1,6 @@
 //! The emulated GPU that executes the kernels, used directly or through a HIP library: memory, kernels, waiting.
 
-use hip_sys::{DeviceBuffer, Hip, Module};
+use hip_sys::{DeviceBuffer, Function, Hip, Module};
 use hipr_device::{Args, Context, Launch, MemoryKind, Origin, Region, WaitFor, Waker};
 use hipr_isa::simd::Level;
 use hipr_proto::HipError;
@@ -20,16 +20,16 @@ pub(super) trait Device {
     /// Allocates device memory with a copy of `bytes`; returns its address.
     fn buffer(&mut self, bytes: &[u8]) -> Result<u64, String>;
 
-    /// Reads `out.len()` bytes of device memory from its first address on.
+    /// Reads the first `out.len()` bytes of the buffer at `ptr`.
     fn read(&mut self, ptr: u64, out: &mut [u8]) -> Result<(), String>;
 
-    /// Returns the handle of the kernel `name`, 0 where a call needs none.
-    fn function(&mut self, name: &'static str) -> Result<u64, String>;
+    /// Returns a handle of the kernel `name`.
+    fn function(&mut self, name: &str) -> Result<u64, String>;
 
     /// Prepares a call of the kernel `name` with pointers and a number.
     fn call(
         &mut self,
-        name: &'static str,
+        name: &str,
         grid: [u32; 3],
         block: [u32; 3],
         pointers: &[u64],
@@ -38,7 +38,7 @@ pub(super) trait Device {
         let function = self.function(name)?;
         let pointers = pointers.iter().flat_map(|pointer| pointer.to_le_bytes());
         let arguments = pointers.chain(number.to_le_bytes()).collect();
-        Ok(Call { name, function, grid, block, arguments })
+        Ok(Call { function, grid, block, arguments })
     }
 
     /// Runs a kernel and waits for its end.
@@ -55,13 +55,14 @@ pub(super) struct Direct {
 /// The GPU of the HIP library that a program would load.
 pub(super) struct Through {
     hip: &'static Hip,
-    module: Module<'static>,
+    module: &'static Module<'static>,
+    /// The kernels of calls; a handle is the index.
+    functions: Vec<Function<'static>>,
     buffers: Vec<DeviceBuffer<'static, u8>>,
 }
 
 /// A kernel with its arguments.
 pub(super) struct Call {
-    name: &'static str,
     function: u64,
     grid: [u32; 3],
     block: [u32; 3],
@@ -110,7 +111,7 @@ impl Device for Direct {
         read.map_err(|error| failed("reading", error))
     }
 
-    fn function(&mut self, name: &'static str) -> Result<u64, String> {
+    fn function(&mut self, name: &str) -> Result<u64, String> {
         let function = self.context.function(self.module, name).map_err(|error| failed(name, error))?;
         Ok(function.handle)
     }
@@ -144,8 +145,8 @@ impl Through {
         let hip = Hip::load().map_err(|why| why.to_string())?;
         // The process ends with the benchmark.
         let hip: &'static Hip = Box::leak(Box::new(hip));
-        let module = hip.module(KERNELS).map_err(|why| why.to_string())?;
-        Ok(Self { hip, module, buffers: Vec::new() })
+        let module = Box::leak(Box::new(hip.module(KERNELS).map_err(|why| why.to_string())?));
+        Ok(Self { hip, module, functions: Vec::new(), buffers: Vec::new() })
     }
 }
 
@@ -164,13 +165,14 @@ impl Device for Through {
         Ok(())
     }
 
-    fn function(&mut self, _name: &'static str) -> Result<u64, String> {
-        Ok(0)
+    fn function(&mut self, name: &str) -> Result<u64, String> {
+        self.functions.push(self.module.function(name).map_err(|why| why.to_string())?);
+        Ok(self.functions.len() as u64 - 1)
     }
 
     #[allow(unsafe_code, reason = "a launch takes what the kernel does for right")]
     fn run(&mut self, call: &Call) -> Result<(), String> {
-        let function = self.module.function(call.name).map_err(|why| why.to_string())?;
+        let function = self.functions.get(call.function as usize).ok_or("no such kernel")?;
         let parameters = call.arguments.chunks(8);
         let mut parameters: Vec<*mut c_void> =
             parameters.map(|parameter| parameter.as_ptr().cast_mut().cast()).collect();
