@@ -111,10 +111,22 @@ impl BodyPool {
             fill(&mut bytes);
             return bytes.into();
         }
+        self.appended(|bytes| {
+            bytes.resize(len, 0);
+            fill(bytes);
+        })
+    }
+
+    /// Returns a body of the bytes that `append` appends to a buffer of the pool. If they are more than the size of the pool's buffers, the
+    /// buffer is not returned to the pool.
+    pub fn appended(&self, append: impl FnOnce(&mut Vec<u8>)) -> Body {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut bytes = free.unwrap_or_else(|| Vec::with_capacity(self.len_bytes));
-        bytes.resize(len, 0);
-        fill(&mut bytes);
+        bytes.clear();
+        append(&mut bytes);
+        if bytes.len() > self.len_bytes {
+            return bytes.into();
+        }
         Body(Memory::Pooled(PooledBuffer { bytes, home: self.free.clone() }))
     }
 }
@@ -137,6 +149,17 @@ mod tests {
         assert_eq!(free(), 0, "too long to be kept");
         drop((0..100).map(|_| pool.body(1, |_| ())).collect::<Vec<_>>());
         assert_eq!(free(), BodyPool::KEEP);
+    }
+
+    #[test]
+    fn what_is_appended_begins_in_an_empty_buffer_and_comes_back_if_it_is_not_too_long() {
+        let pool = BodyPool::new(8);
+        let free = || pool.free.lock().unwrap().len();
+        assert_eq!(pool.appended(|bytes| bytes.extend(*b"first")).as_ref(), *b"first");
+        assert_eq!(free(), 1);
+        assert_eq!(pool.appended(|bytes| bytes.extend(*b"second")).as_ref(), *b"second");
+        assert_eq!(pool.appended(|bytes| bytes.extend(*b"too long.")).as_ref(), *b"too long.");
+        assert_eq!(free(), 0, "its buffer has grown");
     }
 
     #[test]

@@ -13,3 +13,18 @@ pub fn gather<'a, R>(pieces: impl Iterator<Item = &'a [u8]>, write: impl FnOnce(
     }
     write(slices.get(..count).unwrap_or_default())
 }
+
+/// Calls `write` with the first `max_bytes` of `pieces`, as far as one vectored write can take them.
+pub fn gather_some<'a, R>(
+    pieces: impl Iterator<Item = &'a [u8]>,
+    max_bytes: usize,
+    write: impl FnOnce(&[IoSlice<'a>]) -> R,
+) -> R {
+    let mut room = max_bytes;
+    let pieces = pieces.map_while(|piece| {
+        let some = piece.get(..piece.len().min(room)).filter(|_| room > 0)?;
+        room -= some.len();
+        Some(some)
+    });
+    gather(pieces, write)
+}

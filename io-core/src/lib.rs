@@ -53,7 +53,7 @@ pub use body::{Body, BodyPool};
 pub use budget::Budget;
 pub use config::Config;
 pub use driver::{Carrier, Driver, Read, Table, WriteContext};
-pub use gather::gather;
+pub use gather::{gather, gather_some};
 pub use handler::{Handler, Turns};
 pub use hipr_resume::{RING_MAX_BYTES, RING_MIN_BYTES};
 pub use hipr_tls::{Admission, Bucket, Fault, Grant, LentKey, Rate, WorkerIdentity};

@@ -1,13 +1,13 @@
 //! The encryption of a link: what the socket gave becomes bytes of HIPR, and what a notice brings becomes what the socket takes.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hipr_proto::Outbox;
 use hipr_resume::{Claim, Terms};
 use hipr_tls::{Admission, Fault, LentKey, PublicKey, ServerChannel, TurnedAway};
 
-use crate::{Body, Config, Peer, gather};
+use crate::{Body, BodyPool, Config, Peer, gather_some};
 
 /// The encryption of one connection.
 #[derive(Debug)]
@@ -29,6 +29,17 @@ pub(crate) struct Secured {
 const RECORD_COST_BYTES: u64 = 48;
 /// The most bytes in a record.
 const RECORD_MAX_BYTES: u64 = 16 << 10;
+
+/// Buffers for long encrypted pieces, of all connections: a copy to a client fills some and frees them again and again, and the allocator would
+/// give their memory back to the system each time.
+static SEALED: LazyLock<BodyPool> = LazyLock::new(|| BodyPool::new(sealed_max_bytes(PIECE_BYTES)));
+/// The most bytes that are encrypted into one piece; little enough for a cache.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// Returns the most bytes that a piece becomes: those of the header and the tag of each record are fewer.
+const fn sealed_max_bytes(plain: usize) -> usize {
+    plain + plain / 512 + 512
+}
 
 impl Secured {
     /// Creates the encryption of a connection, if there is to be one: TCP connections of a worker that has an identity.
@@ -152,7 +163,7 @@ impl Secured {
             && !outbox.is_empty()
         {
             // Small ones share a record.
-            let plain = gather(outbox.slices(), |slices| {
+            let plain = gather_some(outbox.slices(), PIECE_BYTES, |slices| {
                 channel.channel().send(slices);
                 slices.iter().map(|slice| slice.len()).sum()
             });
@@ -175,13 +186,21 @@ impl Secured {
         if !channel.channel().has_output() {
             return 0;
         }
-        // More than the header and the tag of each record of 16 KiB.
-        let room = plain + plain / 512 + 512;
-        let mut sealed = Vec::with_capacity(room);
-        channel.channel().take_output(&mut sealed);
-        let len = sealed.len();
+        let mut seal = |sealed: &mut Vec<u8>| {
+            sealed.reserve(sealed_max_bytes(plain));
+            channel.channel().take_output(sealed);
+        };
+        // A short piece does not hold a long buffer.
+        let sealed = if plain >= PIECE_BYTES / 2 {
+            SEALED.appended(seal)
+        } else {
+            let mut sealed = Vec::new();
+            seal(&mut sealed);
+            sealed.into()
+        };
+        let len = sealed.as_ref().len();
         let mut outbox = Outbox::new();
-        outbox.put_inline(Body::from(sealed));
+        outbox.put_inline(sealed);
         into.push_back(outbox);
         self.pieces.push_back((len, plain));
         self.unsent_bytes += plain;

@@ -5,13 +5,13 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 
+use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use hipr_io::{Body, Config, ConnId, End, Event, Finish, LentKey, Link, Notice, Peer, Pool, Slots, Stats};
 use hipr_proto::op::Malloc;
 use hipr_proto::{FLAG_NO_REPLY, Header, Opcode, Outbox, Wire};
 use hipr_resume::{Claim, Name};
 use hipr_tls::preamble::Hello;
 use hipr_tls::{ClientIdentity, Fault, LentCipher, SecretKey, WorkerIdentity};
-use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use rustls::{CipherSuite, ClientConnection, Error};
 
 const CIPHERS: [CipherSuite; 3] = [

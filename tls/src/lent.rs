@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use ring::hkdf::{HKDF_SHA256, HKDF_SHA384, KeyType, Prk};
+use aws_lc_rs::hkdf::{HKDF_SHA256, HKDF_SHA384, KeyType, Prk};
 use rustls::{CipherSuite, KeyLog};
 
 /// The label with which rustls logs the secret of what a worker sends.

@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature_with_raw_key};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls13_signature_with_raw_key,
+};
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
@@ -15,9 +17,9 @@ use crate::{Certificate, PublicKey};
 /// The name of the protocol inside, so that nothing else is spoken with these keys.
 pub(crate) const ALPN: &[u8] = b"hipr";
 
-/// Returns the cryptography that is used: ring, with the fastest cipher first, and one key exchange.
+/// Returns the cryptography that is used: AWS-LC, with the fastest cipher first, and one key exchange.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
-    use ring::cipher_suite::{
+    use aws_lc_rs::cipher_suite::{
         TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256,
     };
     Arc::new(CryptoProvider {
@@ -26,8 +28,8 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
             TLS13_AES_256_GCM_SHA384,
             TLS13_CHACHA20_POLY1305_SHA256,
         ],
-        kx_groups: vec![ring::kx_group::X25519],
-        ..ring::default_provider()
+        kx_groups: vec![aws_lc_rs::kx_group::X25519],
+        ..aws_lc_rs::default_provider()
     })
 }
 

@@ -317,7 +317,7 @@ fn a_beginning_has_an_end() {
 fn a_client_without_a_key_or_with_an_older_tls_is_refused() {
     let worker = Worker::new("");
     // A client of rustls that asks for a raw key and shows none; and bytes of a TLS 1.2 hello without the extension for versions.
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()

@@ -2,8 +2,9 @@
 //! without encryption.
 
 use super::latency::{self, Latencies, Percentiles};
+use super::place::{Core, Place};
 use super::process::Process;
-use super::program::{LAUNCHES, connect, rate};
+use super::program::{Api, LAUNCH_BYTES, Program, Task, connect, rate};
 use super::report::{Figure, Goal, Report, Unit};
 use super::rounds::{Rounds, Subject};
 use super::transport::Transport;
@@ -72,18 +73,21 @@ fn measure(options: &Secured, keys: &Path) -> Result<(), String> {
     let authorized = authorized.to_str().ok_or("the folder's name is not text")?;
     let plain = ["worker", "--device", "null", "--io", &options.io];
     let asks = [&plain[..], &["--authorized", authorized]].concat();
+    let place = Place::Apart;
+    let (own, others) = place.cores()?;
     let (plain, asks) =
-        (Process::server(&plain, Transport::Tcp, None)?, Process::server(&asks, Transport::Tcp, None)?);
+        (Process::server(&plain, Transport::Tcp, others)?, Process::server(&asks, Transport::Tcp, others)?);
+    own.map_or(Ok(()), Core::take)?;
     let worker = read_key(&keys.join("worker-key")).map_err(|why| why.to_string())?;
     let secured = format!("hipr://{}@{}", worker.public().fingerprint(), asks.address());
 
     let before = kernel_connections();
     let mut copies = vec![
         copy(&secured, kind::HOST_TO_DEVICE, size)?,
-        stream(keys, kind::HOST_TO_DEVICE, size)?,
+        stream(keys, kind::HOST_TO_DEVICE, size, others)?,
         copy(plain.address(), kind::HOST_TO_DEVICE, size)?,
         copy(&secured, kind::DEVICE_TO_HOST, size)?,
-        stream(keys, kind::DEVICE_TO_HOST, size)?,
+        stream(keys, kind::DEVICE_TO_HOST, size, others)?,
         copy(plain.address(), kind::DEVICE_TO_HOST, size)?,
         launches(&secured)?,
         launches(plain.address())?,
@@ -95,7 +99,12 @@ fn measure(options: &Secured, keys: &Path) -> Result<(), String> {
     let mut report = Report::new("secured", &options.rounds);
     report.set("io", &options.io);
     report.set("size", options.size);
+    report.set("place", place);
     report.set("encrypts", if kernel_connections() > before { "the kernel (kTLS)" } else { "the worker" });
+    report.notes.push(format!(
+        "Client and worker are processes of their own; {}. A launch has {LAUNCH_BYTES} bytes.",
+        place.note()
+    ));
     let [h2d, h2d_rustls, h2d_plain, d2h, d2h_rustls, d2h_plain, launch, launch_plain] = copies.as_slice()
     else {
         return Err("nothing was measured".into());
@@ -109,7 +118,7 @@ fn measure(options: &Secured, keys: &Path) -> Result<(), String> {
             .compare("without encryption", &own.samples, &plain.samples, Goal::None);
         report.figures.push(figure);
     }
-    let figure = Figure::new("requests without a reply", Unit::PerSecond, &launch.samples, Goal::None);
+    let figure = Figure::new("launches", Unit::PerSecond, &launch.samples, Goal::None);
     let goal = Goal::AtLeast(LAUNCH_MIN);
     report.figures.push(figure.compare("without encryption", &launch.samples, &launch_plain.samples, goal));
     let [own, other] = trips.as_slice() else { return Err("nothing was measured".into()) };
@@ -138,19 +147,10 @@ fn buffer(connection: &Connection, size: usize) -> Result<u64, String> {
     made.map(|reply| reply.device_ptr).map_err(|why| why.to_string())
 }
 
-/// Returns sets of 192 bytes with their arguments' bytes, about as long as a launch, which nothing waits for.
+/// Returns launches with six arguments, as those of `hipr bench launch`.
 fn launches<'a>(address: &str) -> Result<Subject<'a>, String> {
-    let connection = connect(address)?;
-    let dst = buffer(&connection, 4096)?;
-    let bytes = [0x5a; 128];
-    let write = op::Memcpy { dst, src: 0, size: bytes.len() as u64, kind: kind::HOST_TO_DEVICE, stream: 0 };
-    Ok(Subject::new(move |time| {
-        let extra = Extra { inline: &bytes, ..Extra::default() };
-        let some = || (0..LAUNCHES).try_for_each(|_| connection.tell_with(&write, extra));
-        let result =
-            rate(time, LAUNCHES as f64, some, || connection.ask(&op::DeviceSynchronize {}).map(drop));
-        result.map_err(|why| why.to_string())
-    }))
+    let mut program = Program::start(Api::Rust, address, 0, false)?;
+    Ok(Subject::new(move |time| program.turn(Task::Launch, time)))
 }
 
 fn copy<'a>(address: &str, kind: i32, size: usize) -> Result<Subject<'a>, String> {
@@ -173,7 +173,7 @@ fn copy<'a>(address: &str, kind: i32, size: usize) -> Result<Subject<'a>, String
 }
 
 /// Returns the same bytes over a plain stream of rustls with the same keys and ciphers, between two threads.
-fn stream<'a>(keys: &Path, kind: i32, size: usize) -> Result<Subject<'a>, String> {
+fn stream<'a>(keys: &Path, kind: i32, size: usize, core: Option<Core>) -> Result<Subject<'a>, String> {
     let failed = |why: &dyn std::fmt::Display| format!("the plain stream of rustls: {why}");
     let user = read_key(&keys.join("key")).map_err(|why| failed(&why))?;
     let worker = read_key(&keys.join("worker-key")).map_err(|why| failed(&why))?;
@@ -182,7 +182,10 @@ fn stream<'a>(keys: &Path, kind: i32, size: usize) -> Result<Subject<'a>, String
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|why| failed(&why))?;
     let address = listener.local_addr().map_err(|why| failed(&why))?;
     let server = ServerConnection::new(worker.rustls()).map_err(|why| failed(&why))?;
-    thread::spawn(move || listener.accept().and_then(|(socket, _)| serve(StreamOwned::new(server, socket))));
+    thread::spawn(move || {
+        core.map_or(Ok(()), Core::take).map_err(io::Error::other)?;
+        listener.accept().and_then(|(socket, _)| serve(StreamOwned::new(server, socket)))
+    });
     let name = "hipr".try_into().map_err(|why| failed(&why))?;
     let client = ClientConnection::new(user.rustls(), name).map_err(|why| failed(&why))?;
     let socket = TcpStream::connect(address).map_err(|why| failed(&why))?;

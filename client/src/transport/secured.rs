@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hipr_io::gather;
+use hipr_io::gather_some;
 use hipr_resume::Terms;
 use hipr_tls::{ClientChannel, Fault, Fingerprint};
 use socket2::SockRef;
@@ -129,13 +129,7 @@ impl Secured {
     /// Encrypts and sends some of the bytes; returns how many.
     pub(crate) fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut outgoing = lock(&self.outgoing);
-        let mut room = WRITE_BYTES;
-        let pieces = slices.iter().map_while(|slice| {
-            let piece = slice.get(..slice.len().min(room)).filter(|piece| !piece.is_empty())?;
-            room -= piece.len();
-            Some(piece)
-        });
-        let len = gather(pieces, |pieces| {
+        let len = gather_some(slices.iter().map(|slice| &**slice), WRITE_BYTES, |pieces| {
             lock(&self.channel).channel().send(pieces);
             pieces.iter().map(|piece| piece.len()).sum()
         });
