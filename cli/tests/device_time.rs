@@ -1,13 +1,17 @@
 //! Tests how sessions that have processes of their own share the emulated GPU's time, with real processes.
 
 use hipr_proto::op;
-use hipr_tests::{Gpu, WorkerProcess, args};
+use hipr_tests::{Buffer, Gpu, WorkerProcess, args, open_door};
+use hipr_tls::SecretKey;
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
 use std::path::Path;
 
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
 /// Kernels of the emulated GPU's own tests.
 static KERNELS: &[u8] = include_bytes!("../../gpu/sim/tests/data/kernels-O3.co");
+/// Number of threads that have run when shares are compared: many turns of whoever has fewest.
+const LONG_THREADS: u64 = 4_000_000;
 
 fn worker() -> WorkerProcess {
     WorkerProcess::start_logged(Path::new(HIPR), &["--device", "sim", "--isolate", "process"])
@@ -21,16 +25,32 @@ fn session(worker: &WorkerProcess) -> (Gpu, Pid) {
     (gpu, i32::try_from(new).ok().and_then(Pid::from_raw).expect("a process number"))
 }
 
-/// Queues grids that have the device for as long as the session lives, on streams of their own.
-fn hog(gpu: &mut Gpu) {
+/// Grids that have the device for as long as their session lives.
+struct Hog {
+    /// Number of their threads that have run.
+    total: Buffer<u32>,
+    /// A stream that waits for none of them.
+    other: u64,
+}
+
+impl Hog {
+    fn done(&self, gpu: &mut Gpu) -> u64 {
+        gpu.download_on(self.other, self.total)[0].into()
+    }
+}
+
+/// Queues grids on streams of their own, and waits until one has begun.
+fn hog(gpu: &mut Gpu) -> Hog {
     let (total, wide) = (gpu.zeroed::<u32>(1), gpu.zeroed::<u64>(1));
-    for _ in 0..4 {
-        let stream = gpu.wire().call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
+    let mut stream =
+        || gpu.wire().call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
+    let (streams, other) = ([(); 4].map(|()| stream()), stream());
+    for stream in streams {
         gpu.launch_on(stream, "count", u32::MAX / 64, 64u32, 0, args![total, wide, 1u64]);
     }
-    // On a stream that waits for none of these.
-    let other = gpu.wire().call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
-    while gpu.download_on(other, total) == [0] {}
+    let hog = Hog { total, other };
+    while hog.done(gpu) == 0 {}
+    hog
 }
 
 /// Runs small kernels one after another; each of them has to get its turn.
@@ -72,4 +92,38 @@ fn a_process_that_is_stopped_or_killed_holds_up_nobody() {
     small_kernels(&mut late, 20);
     small_kernels(&mut victim, 20);
     assert_eq!(stopped.wire().call(&op::Ping {}), Ok(()), "it goes on");
+}
+
+/// What is written beside a key decides how much of the device its sessions get, in one process and in processes of their own.
+#[test]
+fn a_key_has_the_share_that_its_line_says() {
+    const HEAVY: u64 = 8;
+    for isolate in ["none", "process"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, key] = ["authorized", "worker-key"].map(|name| folder.path().join(name));
+        let keys = [1, HEAVY].map(|weight| (SecretKey::generate().expect("a key"), weight));
+        let line =
+            |(key, weight): &(SecretKey, u64)| format!("{} tenant=t{weight} weight={weight}\n", key.public());
+        fs::write(&file, keys.each_ref().map(line).concat()).expect("written");
+        let [file, key] = [&file, &key].map(|path| path.to_str().expect("text"));
+        let options = ["--device", "sim", "--isolate", isolate, "--authorized", file, "--key", key];
+        let worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
+        let [mut light, mut heavy] = keys.map(|(key, _)| {
+            let mut gpu = Gpu::open(open_door(worker.address(), &key).expect("a door"), KERNELS);
+            let hog = hog(&mut gpu);
+            move || hog.done(&mut gpu)
+        });
+        let before = [light(), heavy()];
+        let done = loop {
+            let done = [light() - before[0], heavy() - before[1]];
+            if done[0] >= LONG_THREADS {
+                break done;
+            }
+        };
+        // With the same weight they have about the same. How far a share is off is the machine's business, which has other work.
+        assert!(
+            done[1] >= HEAVY / 3 * done[0],
+            "{isolate}: {done:?} threads have run, for weights of 1 and {HEAVY}"
+        );
+    }
 }

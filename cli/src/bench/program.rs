@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ARGUMENTS: usize = 1 + SUMMANDS.len();
 /// Size of a launch on the wire in bytes.
 pub(crate) const LAUNCH_BYTES: usize =
-    Header::SIZE + LaunchKernel::SIZE + ARGUMENTS * (Param::SIZE + u64::SIZE);
+    Header::SIZE + LaunchKernel::SIZE + Param::SIZE + ARGUMENTS * u64::SIZE;
 
 /// The API that a program uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -189,7 +189,7 @@ pub(crate) fn launch(function: u64, sum: u64) -> (LaunchKernel, Vec<u8>) {
     launch_adding(function, sum, SUMMANDS)
 }
 
-/// Returns a launch of the kernel that adds these numbers, and its arguments.
+/// Returns a launch of the kernel that adds these numbers, and its arguments: in one buffer, as the client library sends them.
 pub(crate) fn launch_adding(
     function: u64,
     sum: u64,
@@ -198,10 +198,8 @@ pub(crate) fn launch_adding(
     let mut data = Vec::new();
     sum.put(&mut data);
     summands.iter().for_each(|summand| summand.put(&mut data));
-    let param = |index: u32| Param { offset: index * u64::SIZE as u32, size: u64::SIZE as u32 };
-    let params: Vec<Param> = (0..ARGUMENTS as u32).map(param).collect();
     let mut args = Vec::new();
-    LaunchArgs::put(&params, &data, &mut args);
+    LaunchArgs::put(&[Param { offset: 0, size: data.len() as u32 }], &data, &mut args);
     let [block_dim_x, block_dim_y, block_dim_z] = BLOCK;
     let launch = LaunchKernel {
         function,
@@ -211,7 +209,8 @@ pub(crate) fn launch_adding(
         block_dim_x,
         block_dim_y,
         block_dim_z,
-        num_args: ARGUMENTS as u32,
+        num_args: 1,
+        launch_flags: 1,
         ..LaunchKernel::ZERO
     };
     (launch, args)

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use hipr_abi::{HIP_LAUNCH_PARAM_BUFFER_POINTER, HIP_LAUNCH_PARAM_BUFFER_SIZE, HIP_LAUNCH_PARAM_END};
 use hipr_proto::op::{LaunchArgs, Param};
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{HipError, HipResult, Wire};
 use smallvec::SmallVec;
 
 use super::function::Function;
@@ -61,11 +61,9 @@ impl PassedArguments {
         match self {
             Self::Each(pointers) => {
                 let params = function.params()?;
-                if params.is_empty() {
-                    return Arguments::new(params, 0, 0);
-                }
                 let end = |param: &Param| param.offset as usize + param.size as usize;
-                let mut encoded = Arguments::new(params, params.iter().map(end).max().unwrap_or(0), 0)?;
+                let Some(len) = params.iter().map(end).max() else { return Ok(Arguments::none()) };
+                let mut encoded = Arguments::new(len, false)?;
                 let data = encoded.data();
                 for (index, param) in params.iter().enumerate() {
                     let argument = pointers.at(index).ok_or(HipError::INVALID_VALUE)?.check()?;
@@ -79,8 +77,7 @@ impl PassedArguments {
                 Ok(encoded)
             }
             Self::Buffer(buffer, len) => {
-                let size = u32::try_from(len).map_err(|_| HipError::INVALID_VALUE)?;
-                let mut encoded = Arguments::new(&[Param { offset: 0, size }], len, 1)?;
+                let mut encoded = Arguments::new(len, true)?;
                 // SAFETY: HIP API: the buffer has the size that stands beside it.
                 encoded.data().copy_from_slice(unsafe { buffer.host_bytes(len) });
                 Ok(encoded)
@@ -89,38 +86,48 @@ impl PassedArguments {
     }
 }
 
-/// The arguments of a launch as the wire carries them (HIPR 1.0, Kernel Launch).
+/// The arguments of a launch as the wire carries them (HIPR 1.0, Kernel Launch): in one buffer in the kernel's layout, also where the program
+/// has passed each for itself. One descriptor is shorter than one for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
-    /// The argument descriptors, followed by the argument data. So many bytes need no allocation.
+    /// The buffer's descriptor, followed by the buffer; empty if there are no arguments. So many bytes need no allocation.
     pub tail: SmallVec<[u8; 256]>,
-    /// Offset at which the descriptors end.
-    data_at: usize,
-    /// Number of descriptors.
-    pub num_args: u32,
-    /// 1 if all arguments are in one buffer.
-    pub launch_flags: u32,
+    /// Whether the program has passed a buffer.
+    is_buffer: bool,
 }
 
 impl Arguments {
-    /// Creates the descriptors, followed by `len` zeros.
-    fn new(params: &[Param], len: usize, launch_flags: u32) -> HipResult<Self> {
-        let num_args = u32::try_from(params.len()).map_err(|_| HipError::INVALID_VALUE)?;
+    fn none() -> Self {
+        Self { tail: SmallVec::new(), is_buffer: false }
+    }
+
+    /// Creates arguments of `len` zeros.
+    fn new(len: usize, is_buffer: bool) -> HipResult<Self> {
+        let size = u32::try_from(len).map_err(|_| HipError::INVALID_VALUE)?;
         let mut tail = SmallVec::new();
-        LaunchArgs::put(params, &[], &mut tail);
-        let data_at = tail.len();
-        tail.resize(data_at + len, 0);
-        Ok(Self { tail, data_at, num_args, launch_flags })
+        LaunchArgs::put(&[Param { offset: 0, size }], &[], &mut tail);
+        tail.resize(Param::SIZE + len, 0);
+        Ok(Self { tail, is_buffer })
+    }
+
+    /// Returns the number of descriptors.
+    pub fn num_args(&self) -> u32 {
+        u32::from(!self.tail.is_empty())
+    }
+
+    /// Returns the launch's flags, which say that there is one buffer.
+    pub fn launch_flags(&self) -> u32 {
+        self.num_args()
     }
 
     /// Returns the argument data in the kernel's layout.
     pub fn data(&mut self) -> &mut [u8] {
-        self.tail.get_mut(self.data_at..).unwrap_or_default()
+        self.tail.get_mut(Param::SIZE..).unwrap_or_default()
     }
 
     /// Returns memory with the arguments as the program would pass them to a function whose parameters are `params`.
     pub(super) fn for_node(&self, params: &[Param]) -> NodeArguments {
-        NodeArguments::new(params, self.tail.get(self.data_at..).unwrap_or_default(), self.launch_flags != 0)
+        NodeArguments::new(params, self.tail.get(Param::SIZE..).unwrap_or_default(), self.is_buffer)
     }
 }
 
@@ -207,9 +214,9 @@ mod tests {
         let pointers = [ptr(&a), ptr(&b)];
         let arguments = PassedArguments::of(In::from_slice(&pointers), In::NULL).expect("arguments");
         let mut encoded = arguments.encode(&function(&[(0, 1), (8, 8)])).expect("encoded");
-        assert_eq!(encoded.tail[..16], [0, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0], "offsets and sizes");
+        assert_eq!(encoded.tail[..8], [0, 0, 0, 0, 16, 0, 0, 0], "one buffer");
         assert_eq!(encoded.data(), [7, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-        assert_eq!((encoded.num_args, encoded.launch_flags), (2, 0));
+        assert_eq!((encoded.num_args(), encoded.launch_flags()), (1, 1));
     }
 
     #[test]
@@ -225,7 +232,7 @@ mod tests {
         let arguments = PassedArguments::of(In::NULL, In::from_slice(&extra)).expect("arguments");
         let encoded = arguments.encode(&function(&[(0, 4)])).expect("encoded");
         assert_eq!(encoded.tail[..], [0, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]);
-        assert_eq!((encoded.num_args, encoded.launch_flags), (1, 1));
+        assert_eq!((encoded.num_args(), encoded.launch_flags()), (1, 1));
     }
 
     #[test]
@@ -240,7 +247,8 @@ mod tests {
         );
         let none = PassedArguments::of(In::NULL, In::NULL).expect("no arguments");
         assert_eq!(none.encode(&function(&[(0, 4)])).err(), Some(HipError::INVALID_VALUE));
-        assert!(none.encode(&function(&[])).is_ok());
+        let encoded = none.encode(&function(&[])).expect("no arguments");
+        assert_eq!((encoded.num_args(), encoded.launch_flags(), encoded.tail.len()), (0, 0, 0));
     }
 
     #[test]
