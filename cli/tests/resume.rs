@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use hipr_client::{CallError, Connection, Extra, WorkerAddress};
+use hipr_proto::PLACE_PAGE_BYTES;
 use hipr_proto::op::{self, kind};
 use hipr_resume::{Claim, Name};
 use hipr_tests::items::next_random;
@@ -192,6 +193,31 @@ fn waits_and_asks() {
     }
 }
 
+/// Says when it has a lease of nearly half the memory. Then places an eighth, and a quarter, and says what becomes of each.
+#[test]
+#[ignore = "a part of the other tests"]
+fn places_by_its_lease() {
+    let connection = connect();
+    let lease = connection.first_lease().expect("it was asked for").expect("a lease");
+    let total: u64 = env::var("TOTAL").expect("a size").parse().expect("a number");
+    let missing = (total / 16 * 7).saturating_sub(lease.added_bytes);
+    connection.ask(&op::MemLease { want_bytes: missing }).expect("a longer lease");
+    fs::write(env::var("READY").expect("a path"), "").expect("written");
+    while !Path::new(&env::var("GO").expect("a path")).exists() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // Addresses begin with pages.
+    let [eighth, quarter] = [8, 4].map(|part| (total / part).next_multiple_of(PLACE_PAGE_BYTES));
+    for (offset, size) in [(0, eighth), (quarter, quarter)] {
+        let place = op::MallocAt { device_ptr: lease.window_start + offset, size, kind: 2, flags: 0 };
+        connection.tell(&place).expect("sent");
+        match connection.ask(&op::DeviceSynchronize {}) {
+            Ok(()) => println!("placed"),
+            Err(why) => println!("not placed: {why}"),
+        }
+    }
+}
+
 /// Says when its memory has bytes, and then takes them.
 #[test]
 #[ignore = "a part of the other tests"]
@@ -271,25 +297,73 @@ fn after_a_cut(served: &mut Served, change: impl FnOnce(&mut Served, &Proxy)) ->
 }
 
 /// Runs clients whose links are cut at the same time, lets `change` happen, and returns what the next call of each says.
-fn after_cuts(served: &mut Served, clients: usize, change: impl FnOnce(&mut Served, &Proxy)) -> Vec<String> {
-    let proxy = Proxy::start(served.worker.address(), Link::default()).expect("a proxy");
-    let folder = tempfile::tempdir().expect("a folder");
-    let go = folder.path().join("go");
-    let start = |number| {
-        let ready = folder.path().join(format!("ready {number}"));
-        let mut command = served.client(&proxy, "waits_and_asks");
-        command.env("HIPR_RESUME_TIMEOUT_MS", "5000").env("READY", &ready).env("GO", &go);
-        let child = command.stdout(Stdio::piped()).spawn().expect("the client runs");
-        eventually("the client has begun", || ready.exists());
-        child
-    };
-    let children: Vec<_> = (0..clients).map(start).collect();
-    proxy.set_refuses(true);
-    proxy.cut_all();
-    change(served, &proxy);
-    fs::write(&go, "").expect("written");
-    let output = |child: Child| child.wait_with_output().expect("its output").stdout;
-    children.into_iter().map(|child| String::from_utf8_lossy(&output(child)).into_owned()).collect()
+fn after_cuts(served: &mut Served, count: usize, change: impl FnOnce(&mut Served, &Proxy)) -> Vec<String> {
+    Clients { part: "waits_and_asks", count, total: 0 }.after_cuts(served, change)
+}
+
+/// Clients that do a part of this program.
+struct Clients {
+    part: &'static str,
+    count: usize,
+    /// The memory that there is in all, in bytes.
+    total: u64,
+}
+
+impl Clients {
+    /// Cuts the clients' links when they are ready, lets `change` happen, and returns what each says behind that.
+    fn after_cuts(&self, served: &mut Served, change: impl FnOnce(&mut Served, &Proxy)) -> Vec<String> {
+        let proxy = Proxy::start(served.worker.address(), Link::default()).expect("a proxy");
+        let folder = tempfile::tempdir().expect("a folder");
+        let go = folder.path().join("go");
+        let start = |number| {
+            let ready = folder.path().join(format!("ready {number}"));
+            let mut command = served.client(&proxy, self.part);
+            command.env("HIPR_RESUME_TIMEOUT_MS", "5000").env("READY", &ready).env("GO", &go);
+            command.env("TOTAL", self.total.to_string());
+            let child = command.stdout(Stdio::piped()).spawn().expect("the client runs");
+            eventually("the client has begun", || ready.exists());
+            child
+        };
+        let children: Vec<_> = (0..self.count).map(start).collect();
+        proxy.set_refuses(true);
+        proxy.cut_all();
+        change(served, &proxy);
+        fs::write(&go, "").expect("written");
+        let output = |child: Child| child.wait_with_output().expect("its output").stdout;
+        children.into_iter().map(|child| String::from_utf8_lossy(&output(child)).into_owned()).collect()
+    }
+}
+
+/// What a client without a connection does not use of its lease, others get: of the GPU's memory, and of what all sessions may have together. It
+/// finds out when it comes back and wants more than there is.
+#[test]
+fn memory_that_a_client_only_might_use_is_no_lack_for_others_while_it_is_away() {
+    each_worker(|options, is_encrypted| {
+        // The emulated GPU of a session's process has all its memory for itself.
+        let totals = if options.contains(&"process") { &[true][..] } else { &[false, true] };
+        for &has_total in totals {
+            let more: &[&str] = if has_total { &["--memory-total", "4G"] } else { &[] };
+            let mut served = Served::start(&[options, more].concat(), is_encrypted);
+            let mut other = WireClient::open(served.door());
+            let total = match has_total {
+                true => 4 << 30,
+                false => other.call(&op::DeviceTotalMem { device: 0 }).expect("an answer").bytes,
+            };
+            let clients = Clients { part: "places_by_its_lease", count: 1, total };
+            let said = clients.after_cuts(&mut served, |served, proxy| {
+                eventually("it is kept", || served.said(PARKED) == 1);
+                let taken = other.call(&op::Malloc { size: total / 4 * 3, flags: 0 });
+                assert!(taken.is_ok(), "{options:?}, {more:?}: {taken:?}{}", served.worker.log());
+                proxy.set_refuses(false);
+            });
+            let said: Vec<_> = said[0].lines().filter(|line| line.contains("placed")).collect();
+            assert!(
+                matches!(said[..], ["placed", other] if other.contains("hipErrorOutOfMemory")),
+                "{options:?}, {more:?}: {said:?}{}",
+                served.worker.log()
+            );
+        }
+    });
 }
 
 /// Of a tenant's sessions that are cut off at the same time only as many wait as may; places are free again when their sessions go on or end.

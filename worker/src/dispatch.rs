@@ -310,9 +310,11 @@ impl Dispatch {
             }
             Event::Ended { conn } => self.tell(conn, Session::handle_end),
             Event::Parked { conn, reason } => {
+                self.tell(conn, |session| session.set_away(true));
                 self.record(conn, || AuditEvent::Park { reason: Some(reason.into()) });
             }
             Event::Resumed { conn, peer } => {
+                self.tell(conn, |session| session.set_away(false));
                 self.record(conn, || AuditEvent::Resume { from: Some(peer.to_string().into()) });
             }
             Event::Closed { conn, account } => {
@@ -378,8 +380,9 @@ impl Dispatch {
             self.pass_answer(conn);
         }
         for short in [Short::Session(conn), Short::Others] {
-            if self.recalls.is_late(short) {
-                debug!(%conn, "not all recalled memory was given back in time");
+            if let Some(silent) = self.recalls.take_late(short) {
+                debug!(%conn, silent = silent.len(), "not all recalled memory was given back in time");
+                self.withdraw(&silent);
                 self.try_again(short, true);
             }
         }
@@ -585,7 +588,18 @@ impl Dispatch {
     fn begin_recall(&mut self, short: Short, asked: BTreeSet<Asked>, woken: ConnId) -> bool {
         let wake = Arc::clone(&self.wake);
         self.recalls.begin(short, asked, woken, move |conn| wake(conn));
-        self.recalls.is_late(short)
+        self.recalls.take_late(short).is_some()
+    }
+
+    /// Takes back what those do not use of their leases who have not answered, because their clients are away.
+    fn withdraw(&mut self, silent: &BTreeSet<Asked>) {
+        for asked in silent {
+            let Asked::Session(conn) = asked else { continue };
+            if let Some(seat) = self.seats.get_mut(conn) {
+                seat.session.withdraw();
+                seat.weigh();
+            }
+        }
     }
 
     /// Handles that a session has given back what it does not use, or has ended: who waits for memory tries again.

@@ -138,8 +138,10 @@ pub(crate) struct Owned {
     pub(crate) part: Option<(u32, u32)>,
     /// The numbers that stand for objects in place of the device's handles.
     pub(crate) names: Names,
-    /// What the client may place by itself, and what it has placed; the context has as many bytes reserved.
+    /// What the client may place by itself, and what it has placed; the context has as many bytes reserved, apart from those withdrawn.
     pub(crate) lease: Lease,
+    /// How many unused bytes of the lease others have got, because the client was away when they were recalled.
+    pub(crate) withdrawn_bytes: u64,
     /// The device of the lease; `None` before there is one.
     pub(crate) lease_device: Option<i32>,
     /// Whether the client can be passed descriptors.

@@ -16,6 +16,9 @@ const PATIENCE_TICKS: u32 = 8;
 /// Number of ticks that the timer lets others' clients have besides, where other processes are asked as well.
 const LENDER_TICKS: u32 = 4;
 
+/// Number of ticks that a process which others ask keeps of that time, so that what it withdraws is there before they stop waiting.
+const OTHERS_TICKS: u32 = 2;
+
 /// Who needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Short {
@@ -70,7 +73,11 @@ impl Recalls {
         woken: ConnId,
         wake: impl Fn(ConnId) + Send + 'static,
     ) {
-        let ticks = PATIENCE_TICKS + if asked.contains(&Asked::Lender) { LENDER_TICKS } else { 0 };
+        let ticks = match short {
+            Short::Others => PATIENCE_TICKS - OTHERS_TICKS,
+            Short::Session(_) if asked.contains(&Asked::Lender) => PATIENCE_TICKS + LENDER_TICKS,
+            Short::Session(_) => PATIENCE_TICKS,
+        };
         self.asked.insert(short, asked);
         let mut timer = lock(&self.timer);
         timer.ticks_left.insert(short, (ticks, woken));
@@ -101,14 +108,16 @@ impl Recalls {
         again
     }
 
-    /// Returns whether the time of those is over for whom `short` waits; it then waits for nobody any more.
-    pub(crate) fn is_late(&mut self, short: Short) -> bool {
+    /// Returns those for whom `short` waits and whose time is over, if it is; it then waits for nobody any more.
+    pub(crate) fn take_late(&mut self, short: Short) -> Option<BTreeSet<Asked>> {
         let is_late = !self.asked.is_empty()
             && lock(&self.timer).ticks_left.get(&short).is_some_and(|(left, _)| *left == 0);
-        if is_late {
-            self.forget(short);
+        if !is_late {
+            return None;
         }
-        is_late
+        let silent = self.asked.get(&short).cloned();
+        self.forget(short);
+        silent
     }
 
     /// Handles that `short` does not wait any more.

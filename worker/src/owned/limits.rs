@@ -29,7 +29,7 @@ impl Owned {
 
     /// Returns the bytes of memory that the session has, and of those that it may place.
     fn placeable_bytes(&self) -> u64 {
-        self.memory_bytes().saturating_add(self.lease.bytes())
+        self.memory_bytes().saturating_add(self.reserved_bytes())
     }
 
     /// Returns the bytes that the session has, and those that it may place, with what it takes to know of them.

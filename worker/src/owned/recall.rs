@@ -40,6 +40,8 @@ pub(crate) struct Recall {
     pub(crate) early: BTreeMap<u64, (u64, u64)>,
     /// Whether the session counts among those that have a lease.
     pub(crate) counts: bool,
+    /// Whether the client has no connection, so that it cannot answer.
+    pub(crate) is_away: bool,
 }
 
 impl Recall {

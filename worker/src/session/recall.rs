@@ -33,7 +33,8 @@ impl Session {
         }
         let is_own_limit = mem::take(&mut self.owned.recall.is_own_limit);
         let has_more = env.more.is_there && !is_own_limit;
-        (has_more || env.leases.get() > 0) && !places(op)
+        // What was withdrawn from a lease is asked for like other memory.
+        (has_more || env.leases.get() > 0) && (!places(op) || self.owned.withdrawn_bytes > 0)
     }
 
     /// Returns whether the device is so short of memory that a code object of `len` bytes may not fit, so that it has to be kept to be
@@ -191,9 +192,11 @@ impl Session {
 
     fn can_be_recalled(&self) -> bool {
         let needed = Features::PLACES.union(Features::NOTIFICATIONS);
-        let lease = &self.owned.lease;
-        (lease.bytes(), lease.allocations()) != (0, 0)
-            && self.owned.features.is_some_and(|features| features.contains(needed))
+        let gives_nothing = match self.owned.recall.is_away {
+            true => self.owned.reserved_bytes() == 0,
+            false => (self.owned.lease.bytes(), self.owned.lease.allocations()) == (0, 0),
+        };
+        !gives_nothing && self.owned.features.is_some_and(|features| features.contains(needed))
     }
 
     /// Counts the session among those that have a lease, or no more.
@@ -221,6 +224,39 @@ impl Session {
         if matches!(self.state, State::Loading(_)) {
             return;
         }
+        let (placed_bytes, placed, returned) = self.waiting_places(open);
+        let Some(returned) = returned else { return };
+        let lease = &self.owned.lease;
+        let bytes = returned.bytes.min(lease.bytes().saturating_sub(placed_bytes));
+        let allocations = returned.allocations.min(lease.allocations().saturating_sub(placed));
+        if self.owned.give_back(bytes, allocations).is_ok() {
+            self.owned.recall.early.insert(open, (bytes, allocations));
+        }
+        self.owned.recall.close();
+    }
+
+    /// Takes back what a client that is away does not use of its lease, although it believes that it still has it. What it has placed
+    /// meanwhile is asked for when its requests have their turn; the rest it gives back by its answer.
+    pub(crate) fn withdraw(&mut self) {
+        let Some(open) = self.owned.recall.open.filter(|_| self.owned.recall.is_away) else { return };
+        if matches!(self.state, State::Loading(_)) {
+            return;
+        }
+        let (placed_bytes, ..) = self.waiting_places(open);
+        let bytes = self.owned.reserved_bytes().saturating_sub(placed_bytes);
+        if self.owned.context().and_then(|context| context.unreserve(bytes)).is_ok() {
+            self.owned.withdrawn_bytes += bytes;
+        }
+    }
+
+    /// Notes whether the client has a connection.
+    pub(crate) fn set_away(&mut self, is_away: bool) {
+        self.owned.recall.is_away = is_away;
+    }
+
+    /// Returns the bytes and the number of the allocations that the client has placed by requests which wait for their turn, ahead of its answer to
+    /// the recall with this number, and that answer.
+    fn waiting_places(&self, open: u64) -> (u64, u64, Option<MemReturn>) {
         let (mut placed_bytes, mut placed) = (0u64, 0);
         let requests = self.queue.iter().flat_map(|batch| {
             batch.items().filter_map(|item| match item {
@@ -240,15 +276,8 @@ impl Session {
             if op != MemReturn::OPCODE || returned.recall != open {
                 continue;
             }
-            let lease = &mut self.owned.lease;
-            let bytes = returned.bytes.min(lease.bytes().saturating_sub(placed_bytes));
-            let allocations = returned.allocations.min(lease.allocations().saturating_sub(placed));
-            let given = lease.give_back(bytes, allocations);
-            if given.and_then(|()| self.owned.context()?.unreserve(bytes)).is_ok() {
-                self.owned.recall.early.insert(open, (bytes, allocations));
-            }
-            self.owned.recall.close();
-            return;
+            return (placed_bytes, placed, Some(returned));
         }
+        (placed_bytes, placed, None)
     }
 }
