@@ -111,22 +111,28 @@ impl BodyPool {
             fill(&mut bytes);
             return bytes.into();
         }
-        self.appended(|bytes| {
-            bytes.resize(len, 0);
-            fill(bytes);
-        })
+        let mut bytes = self.buffer();
+        bytes.resize(len, 0);
+        fill(&mut bytes);
+        self.pooled(bytes)
     }
 
     /// Returns a body of the bytes that `append` appends to a buffer of the pool. If they are more than the size of the pool's buffers, the
     /// buffer is not returned to the pool.
     pub fn appended(&self, append: impl FnOnce(&mut Vec<u8>)) -> Body {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut bytes = free.unwrap_or_else(|| Vec::with_capacity(self.len_bytes));
+        let mut bytes = self.buffer();
         bytes.clear();
         append(&mut bytes);
-        if bytes.len() > self.len_bytes {
-            return bytes.into();
-        }
+        if bytes.len() > self.len_bytes { bytes.into() } else { self.pooled(bytes) }
+    }
+
+    /// Returns a free buffer, with the bytes that it had.
+    fn buffer(&self) -> Vec<u8> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        free.unwrap_or_else(|| Vec::with_capacity(self.len_bytes))
+    }
+
+    fn pooled(&self, bytes: Vec<u8>) -> Body {
         Body(Memory::Pooled(PooledBuffer { bytes, home: self.free.clone() }))
     }
 }
