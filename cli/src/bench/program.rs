@@ -264,16 +264,20 @@ impl CProgram {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hipr_proto::op::LaunchMode;
 
     #[test]
     fn a_launch_has_six_arguments_of_eight_bytes() {
         let (launch, args) = launch(7, 8);
         assert_eq!(Header::SIZE + LaunchKernel::SIZE + args.len(), LAUNCH_BYTES);
-        assert_eq!(LAUNCH_BYTES, 192);
+        assert_eq!(LAUNCH_BYTES, 152);
         let parsed = LaunchArgs::parse(&launch, &args).expect("what a worker reads");
-        let values: Vec<u64> =
-            parsed.iter().map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8 bytes"))).collect();
-        assert_eq!(values, [8, 1, 2, 3, 4, 5]);
+        assert_eq!(parsed.mode(), LaunchMode::Flat);
+        let (values, rest) = parsed.flat().as_chunks();
+        assert_eq!(
+            (values.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect(), rest),
+            (vec![8, 1, 2, 3, 4, 5], &[][..])
+        );
     }
 
     #[test]
