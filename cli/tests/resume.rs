@@ -334,8 +334,8 @@ impl Clients {
     }
 }
 
-/// What a client without a connection does not use of its lease, others get: of the GPU's memory, and of what all sessions may have together. It
-/// finds out when it comes back and wants more than there is.
+/// Others get the unused part of the lease of a client without a connection, whether the GPU's memory is short or what all sessions may have
+/// together. An allocation of the client fails when it has come back and there is not enough any more.
 #[test]
 fn memory_that_a_client_only_might_use_is_no_lack_for_others_while_it_is_away() {
     each_worker(|options, is_encrypted| {

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use hipr_proto::Outbox;
 use hipr_resume::{Claim, Terms};
-use hipr_tls::{Admission, Fault, LentKey, PublicKey, ServerChannel, TurnedAway};
+use hipr_tls::{Admission, Fault, LentKey, PIECE_BYTES, PublicKey, ServerChannel, TurnedAway};
 
 use crate::{Body, BodyPool, Config, Peer, gather_some};
 
@@ -30,11 +30,9 @@ const RECORD_COST_BYTES: u64 = 48;
 /// The most bytes in a record.
 const RECORD_MAX_BYTES: u64 = 16 << 10;
 
-/// Buffers for long encrypted pieces, of all connections: a copy to a client fills some and frees them again and again, and the allocator would
-/// give their memory back to the system each time.
+/// Buffers for long encrypted pieces, shared by all connections. A copy to a client fills and frees some again and again; without the pool the
+/// allocator gives their memory back to the system each time.
 static SEALED: LazyLock<BodyPool> = LazyLock::new(|| BodyPool::new(sealed_max_bytes(PIECE_BYTES)));
-/// The most bytes that are encrypted into one piece; little enough for a cache.
-const PIECE_BYTES: usize = 128 << 10;
 
 /// Returns the most bytes that a piece becomes: those of the header and the tag of each record are fewer.
 const fn sealed_max_bytes(plain: usize) -> usize {

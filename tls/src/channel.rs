@@ -10,6 +10,8 @@ use crate::{Fault, LentKey, PublicKey};
 
 /// Maximum number of bytes that a peer may send before the handshake is over and its preamble was read. Real ones are below 2 KiB.
 pub(crate) const BEGINNING_MAX_BYTES: usize = 64 << 10;
+/// The most bytes that should be encrypted before they are sent: few enough for a processor's cache.
+pub const PIECE_BYTES: usize = 128 << 10;
 /// The first byte of a TLS record of a handshake, and of one with an alert.
 const HANDSHAKE: u8 = 22;
 const ALERT: u8 = 21;

@@ -32,7 +32,7 @@ mod verify;
 pub use authorized::{Authorized, AuthorizedFile, NotAuthorized};
 pub use bucket::{Bucket, Rate};
 pub use certificate::{Certificate, CertificateError, Says, Statement};
-pub use channel::{Channel, REFUSAL_OF_PLAIN, is_alert, is_hello};
+pub use channel::{Channel, PIECE_BYTES, REFUSAL_OF_PLAIN, is_alert, is_hello};
 pub use client::{ClientChannel, ClientIdentity, Expected};
 pub use fault::{Changed, Fault};
 pub use files::{FileError, config_folder, make_key, read_key};

@@ -7,6 +7,7 @@ mod given;
 mod graphs;
 mod handles;
 mod launches;
+mod lease;
 mod limits;
 mod mappings;
 mod modules;
@@ -138,9 +139,10 @@ pub(crate) struct Owned {
     pub(crate) part: Option<(u32, u32)>,
     /// The numbers that stand for objects in place of the device's handles.
     pub(crate) names: Names,
-    /// What the client may place by itself, and what it has placed; the context has as many bytes reserved, apart from those withdrawn.
+    /// The account of the memory that the client may place, and of what it has placed. The context has the unused bytes reserved, except
+    /// `withdrawn_bytes`.
     pub(crate) lease: Lease,
-    /// How many unused bytes of the lease others have got, because the client was away when they were recalled.
+    /// Unused bytes of the lease that the worker has taken back without the client knowing, as it had no connection when they were recalled.
     pub(crate) withdrawn_bytes: u64,
     /// The device of the lease; `None` before there is one.
     pub(crate) lease_device: Option<i32>,

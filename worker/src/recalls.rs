@@ -16,7 +16,8 @@ const PATIENCE_TICKS: u32 = 8;
 /// Number of ticks that the timer lets others' clients have besides, where other processes are asked as well.
 const LENDER_TICKS: u32 = 4;
 
-/// Number of ticks that a process which others ask keeps of that time, so that what it withdraws is there before they stop waiting.
+/// Number of ticks by which a process waits less for its clients where other processes have asked it, so that what it then withdraws comes before
+/// those stop waiting.
 const OTHERS_TICKS: u32 = 2;
 
 /// Who needs memory.
@@ -104,27 +105,24 @@ impl Recalls {
                 again.push((short, asked.is_empty()));
             }
         }
-        again.iter().filter(|(_, is_last)| *is_last).for_each(|(short, _)| self.forget(*short));
+        for (short, _) in again.iter().filter(|(_, is_last)| *is_last) {
+            self.forget(*short);
+        }
         again
     }
 
-    /// Returns those for whom `short` waits and whose time is over, if it is; it then waits for nobody any more.
+    /// Returns who has not answered, if the time to do so is over; `short` then waits for nobody any more.
     pub(crate) fn take_late(&mut self, short: Short) -> Option<BTreeSet<Asked>> {
         let is_late = !self.asked.is_empty()
             && lock(&self.timer).ticks_left.get(&short).is_some_and(|(left, _)| *left == 0);
-        if !is_late {
-            return None;
-        }
-        let silent = self.asked.get(&short).cloned();
-        self.forget(short);
-        silent
+        if is_late { self.forget(short) } else { None }
     }
 
-    /// Handles that `short` does not wait any more.
-    pub(crate) fn forget(&mut self, short: Short) {
-        if self.asked.remove(&short).is_some() {
-            lock(&self.timer).ticks_left.remove(&short);
-        }
+    /// Handles that `short` does not wait any more; returns who has not answered.
+    pub(crate) fn forget(&mut self, short: Short) -> Option<BTreeSet<Asked>> {
+        let silent = self.asked.remove(&short)?;
+        lock(&self.timer).ticks_left.remove(&short);
+        Some(silent)
     }
 }
 

@@ -62,7 +62,7 @@ impl PassedArguments {
             Self::Each(pointers) => {
                 let params = function.params()?;
                 let end = |param: &Param| param.offset as usize + param.size as usize;
-                let Some(len) = params.iter().map(end).max() else { return Ok(Arguments::none()) };
+                let Some(len) = params.iter().map(end).max() else { return Ok(Arguments::default()) };
                 let mut encoded = Arguments::new(len, false)?;
                 let data = encoded.data();
                 for (index, param) in params.iter().enumerate() {
@@ -86,9 +86,9 @@ impl PassedArguments {
     }
 }
 
-/// The arguments of a launch as the wire carries them (HIPR 1.0, Kernel Launch): in one buffer in the kernel's layout, also where the program
-/// has passed each for itself. One descriptor is shorter than one for each.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The arguments of a launch as the wire carries them (HIPR 1.0, Kernel Launch): one buffer in the kernel's layout, also if the program has passed
+/// a pointer to each argument. So a launch has one descriptor, and not one for each argument.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
     /// The buffer's descriptor, followed by the buffer; empty if there are no arguments. So many bytes need no allocation.
     pub tail: SmallVec<[u8; 256]>,
@@ -97,10 +97,6 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    fn none() -> Self {
-        Self { tail: SmallVec::new(), is_buffer: false }
-    }
-
     /// Creates arguments of `len` zeros.
     fn new(len: usize, is_buffer: bool) -> HipResult<Self> {
         let size = u32::try_from(len).map_err(|_| HipError::INVALID_VALUE)?;

@@ -10,11 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hipr_io::gather_some;
 use hipr_resume::Terms;
-use hipr_tls::{ClientChannel, Fault, Fingerprint};
+use hipr_tls::{ClientChannel, Fault, Fingerprint, PIECE_BYTES};
 use socket2::SockRef;
 
-/// Maximum number of bytes that are encrypted before they are sent; little enough for a cache.
-const WRITE_BYTES: usize = 128 << 10;
 /// Size of the buffer that the socket is read into.
 const READ_BYTES: usize = 256 << 10;
 /// Maximum length of an encrypted record.
@@ -129,7 +127,7 @@ impl Secured {
     /// Encrypts and sends some of the bytes; returns how many.
     pub(crate) fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut outgoing = lock(&self.outgoing);
-        let len = gather_some(slices.iter().map(|slice| &**slice), WRITE_BYTES, |pieces| {
+        let len = gather_some(slices.iter().map(|slice| &**slice), PIECE_BYTES, |pieces| {
             lock(&self.channel).channel().send(pieces);
             pieces.iter().map(|piece| piece.len()).sum()
         });

@@ -8,7 +8,7 @@ use hipr_proto::{Features, HipError, HipResult, Wire};
 
 use super::memory::{add, with_idle_released};
 use super::{Call, Continuation};
-use crate::owned::{Allocation, Origin, Owned};
+use crate::owned::{Allocation, Origin};
 use hipr_device::{Context, MemoryKind};
 
 /// Maximum number of allocations that one request adds to a lease.
@@ -136,32 +136,6 @@ pub(super) fn give_back(call: &mut Call<'_>, r: MemReturn) -> HipResult<Continua
     }
     call.owned.give_back(bytes, allocations)?;
     call.done()
-}
-
-impl Owned {
-    /// Returns the bytes of the lease that the context has reserved.
-    pub(crate) fn reserved_bytes(&self) -> u64 {
-        self.lease.bytes().saturating_sub(self.withdrawn_bytes)
-    }
-
-    /// Takes unused bytes and allocations out of the lease; others get what they have not got yet.
-    ///
-    /// # Errors
-    /// `INVALID_VALUE` if there are fewer, and the context's; nothing has changed then.
-    pub(crate) fn give_back(&mut self, bytes: u64, allocations: u64) -> HipResult<()> {
-        self.lease.give_back(bytes, allocations)?;
-        let withdrawn_bytes = bytes.min(self.withdrawn_bytes);
-        let reserved_bytes = bytes - withdrawn_bytes;
-        if reserved_bytes > 0
-            && let Err(error) = self.context().and_then(|context| context.unreserve(reserved_bytes))
-        {
-            let window = self.lease.window();
-            self.lease.grant(window, bytes, allocations);
-            return Err(error);
-        }
-        self.withdrawn_bytes -= withdrawn_bytes;
-        Ok(())
-    }
 }
 
 /// Reserves again what was withdrawn from the lease, as far as an allocation of `size_bytes` bytes needs it.

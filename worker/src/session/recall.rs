@@ -192,11 +192,14 @@ impl Session {
 
     fn can_be_recalled(&self) -> bool {
         let needed = Features::PLACES.union(Features::NOTIFICATIONS);
-        let gives_nothing = match self.owned.recall.is_away {
-            true => self.owned.reserved_bytes() == 0,
-            false => (self.owned.lease.bytes(), self.owned.lease.allocations()) == (0, 0),
+        let lease = &self.owned.lease;
+        let has_some = if self.owned.recall.is_away {
+            // It cannot answer, so that all there is to get is what can be withdrawn.
+            self.owned.reserved_bytes() > 0
+        } else {
+            (lease.bytes(), lease.allocations()) != (0, 0)
         };
-        !gives_nothing && self.owned.features.is_some_and(|features| features.contains(needed))
+        has_some && self.owned.features.is_some_and(|features| features.contains(needed))
     }
 
     /// Counts the session among those that have a lease, or no more.
@@ -235,18 +238,16 @@ impl Session {
         self.owned.recall.close();
     }
 
-    /// Takes back what a client that is away does not use of its lease, although it believes that it still has it. What it has placed
-    /// meanwhile is asked for when its requests have their turn; the rest it gives back by its answer.
+    /// Takes back the unused part of the lease of a client that is away and has not answered the recall. For memory that it has placed meanwhile,
+    /// bytes are reserved again when the request has its turn; what it does not use it gives back with its answer.
     pub(crate) fn withdraw(&mut self) {
         let Some(open) = self.owned.recall.open.filter(|_| self.owned.recall.is_away) else { return };
         if matches!(self.state, State::Loading(_)) {
             return;
         }
         let (placed_bytes, ..) = self.waiting_places(open);
-        let bytes = self.owned.reserved_bytes().saturating_sub(placed_bytes);
-        if self.owned.context().and_then(|context| context.unreserve(bytes)).is_ok() {
-            self.owned.withdrawn_bytes += bytes;
-        }
+        // If that fails the lease stays as it is.
+        let _ = self.owned.withdraw(placed_bytes);
     }
 
     /// Notes whether the client has a connection.
@@ -254,8 +255,8 @@ impl Session {
         self.owned.recall.is_away = is_away;
     }
 
-    /// Returns the bytes and the number of the allocations that the client has placed by requests which wait for their turn, ahead of its answer to
-    /// the recall with this number, and that answer.
+    /// Looks through the requests that wait for their turn, up to the client's answer to the recall with the number `open`. Returns the bytes and the
+    /// number of the allocations that they place, and the answer if it is there.
     fn waiting_places(&self, open: u64) -> (u64, u64, Option<MemReturn>) {
         let (mut placed_bytes, mut placed) = (0u64, 0);
         let requests = self.queue.iter().flat_map(|batch| {
