@@ -23,8 +23,10 @@ const PIECE_BYTES: usize = 128 << 10;
 const READ_BYTES: usize = 256 << 10;
 /// Time between looks of a thread that waits for room.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Time of an attempt to connect again.
+/// Time of an attempt to connect again, and that of the last ones, which may end behind the time for all of them: with less none would succeed over a
+/// network.
 const ATTEMPT: Duration = Duration::from_secs(5);
+const LAST_ATTEMPT: Duration = Duration::from_secs(1);
 /// Time between the first attempts, which doubles, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
@@ -84,12 +86,33 @@ enum Link {
     Closed,
 }
 
+impl Link {
+    /// Returns whether there is a connection; `false` while another is made.
+    ///
+    /// # Errors
+    /// There will be no other.
+    fn is_up(&self) -> io::Result<bool> {
+        match self {
+            Self::Up => Ok(true),
+            Self::Down => Ok(false),
+            Self::Lost(why) => Err(io::Error::other(why.clone())),
+            Self::Closed => Err(ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
 /// What was read and not taken: a range of the buffer, of the connection with this number.
 struct Incoming {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
     epoch: u32,
+}
+
+impl Incoming {
+    fn has_bytes_of(&self, epoch: u32) -> bool {
+        self.epoch == epoch && self.start < self.end
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -168,16 +191,22 @@ impl Resumed {
         }
     }
 
+    /// Returns the state if the session has a connection, `None` if it waits for one.
+    ///
+    /// # Errors
+    /// The session is lost, or this side has said good-bye.
+    fn if_up(&self) -> io::Result<Option<MutexGuard<'_, State>>> {
+        let state = lock(&self.state);
+        Ok(state.link.is_up()?.then_some(state))
+    }
+
     /// Waits until the session has a connection.
     fn up(&self) -> io::Result<MutexGuard<'_, State>> {
         let mut state = lock(&self.state);
         let end = state.io_timeout.map(|timeout| Instant::now() + timeout);
         loop {
-            match &state.link {
-                Link::Up => return Ok(state),
-                Link::Lost(why) => return Err(io::Error::other(why.clone())),
-                Link::Closed => return Err(ErrorKind::BrokenPipe.into()),
-                Link::Down => {}
+            if state.link.is_up()? {
+                return Ok(state);
             }
             state = match end.map(|end| end.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => return Err(ErrorKind::TimedOut.into()),
@@ -212,22 +241,39 @@ impl Resumed {
                 continue;
             }
             drop(state);
-            self.flush(&mut lock(&self.outgoing))?;
+            self.flush()?;
             return Ok(len);
         }
     }
 
     /// Sends everything that the session has for its connection. What is not sent because that is cut is sent over the next.
-    fn flush(&self, outgoing: &mut Vec<u8>) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The session is lost, or this side has said good-bye.
+    fn flush(&self) -> io::Result<()> {
+        let sent = self.send_all(&mut lock(&self.outgoing));
+        // Another thread may have had something to send while this one was about to give the lock back.
+        self.flush_if_idle();
+        sent
+    }
+
+    /// Sends what the session has, unless another thread sends: that one looks again when it has given the lock back.
+    fn flush_if_idle(&self) {
+        let has_output =
+            || self.if_up().is_ok_and(|state| state.is_some_and(|state| state.endpoint.has_output()));
+        while has_output()
+            && let Some(mut outgoing) = try_lock(&self.outgoing)
+        {
+            // Whoever reads next hears of a failure.
+            let _ = self.send_all(&mut outgoing);
+        }
+    }
+
+    /// Does what [`flush`](Self::flush) does, with the lock of those who send.
+    fn send_all(&self, outgoing: &mut Vec<u8>) -> io::Result<()> {
         loop {
             let (line, epoch) = {
-                let mut state = lock(&self.state);
-                match &state.link {
-                    Link::Up => {}
-                    Link::Down => return Ok(()),
-                    Link::Lost(why) => return Err(io::Error::other(why.clone())),
-                    Link::Closed => return Err(ErrorKind::BrokenPipe.into()),
-                }
+                let Some(mut state) = self.if_up()? else { return Ok(()) };
                 outgoing.clear();
                 outgoing.append(&mut state.beginning);
                 state.endpoint.take_output(outgoing, PIECE_BYTES);
@@ -249,13 +295,12 @@ impl Resumed {
         let result = if let Some(mut incoming) = try_lock(&self.incoming) {
             let line = Arc::clone(&state.line);
             drop(state);
-            if line.has_input() {
-                self.fill(&mut incoming).and_then(|()| self.stow(&mut incoming))
-            } else {
-                drop(incoming);
+            let stowed = self.stow_some(&mut incoming);
+            drop(incoming);
+            if let Ok(false) = stowed {
                 line.wait_for_input(LOOK_EVERY);
-                Ok(())
             }
+            stowed.map(drop)
         } else {
             drop(self.changed.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner));
             Ok(())
@@ -305,7 +350,7 @@ impl Resumed {
     fn read_some(&self, incoming: &mut Incoming, into: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut len = 0;
-            let is_ended = self.with_frames(incoming, |endpoint, frames| {
+            let is_ended = self.with_frames(self.up()?, incoming, |endpoint, frames| {
                 len = endpoint.receive(frames, into)?;
                 Ok(endpoint.is_ended())
             })?;
@@ -316,17 +361,34 @@ impl Resumed {
         }
     }
 
-    fn stow(&self, incoming: &mut Incoming) -> io::Result<()> {
-        self.with_frames(incoming, Endpoint::stow)
+    /// Stows what has arrived, without waiting for it or for a connection; returns false if there is nothing.
+    ///
+    /// # Errors
+    /// The session is lost, or this side has said good-bye.
+    fn stow_some(&self, incoming: &mut Incoming) -> io::Result<bool> {
+        let Some((line, epoch)) = self.if_up()?.map(|state| (Arc::clone(&state.line), state.epoch)) else {
+            return Ok(false);
+        };
+        if !incoming.has_bytes_of(epoch) {
+            if !line.has_input() {
+                return Ok(false);
+            }
+            // Not over the session's connection: that may be another by now, over which nothing has arrived.
+            self.fill_from(&line, epoch, incoming)?;
+        }
+        if let Some(state) = self.if_up()? {
+            self.with_frames(state, incoming, Endpoint::stow)?;
+        }
+        Ok(true)
     }
 
     /// Has the session take what was read, and says what it has taken if that is due.
     fn with_frames<R>(
         &self,
+        mut state: MutexGuard<'_, State>,
         incoming: &mut Incoming,
         take: impl FnOnce(&mut Endpoint, &mut &[u8]) -> Result<R, hipr_resume::Fault>,
     ) -> io::Result<R> {
-        let mut state = self.up()?;
         if incoming.epoch != state.epoch {
             (incoming.start, incoming.end, incoming.epoch) = (0, 0, state.epoch);
         }
@@ -340,11 +402,8 @@ impl Resumed {
         if let Err(why) = &taken {
             self.lose(&mut state, why.to_string());
         }
-        let has_output = state.endpoint.has_output();
         drop(state);
-        if has_output {
-            self.flush_if_idle();
-        }
+        self.flush_if_idle();
         taken
     }
 
@@ -368,28 +427,17 @@ impl Resumed {
         Ok(())
     }
 
-    /// Sends what the session has, unless another thread sends: that one looks again when it is done.
-    fn flush_if_idle(&self) {
-        while let Some(mut outgoing) = try_lock(&self.outgoing) {
-            // Whoever reads next hears of a failure.
-            let _ = self.flush(&mut outgoing);
-            drop(outgoing);
-            let state = lock(&self.state);
-            if !state.endpoint.has_output() || !matches!(state.link, Link::Up) {
-                return;
-            }
-        }
-    }
-
     /// Waits for bytes of the connection, when all that were there are taken.
     fn fill(&self, incoming: &mut Incoming) -> io::Result<()> {
         let (line, epoch) = {
             let state = self.up()?;
             (Arc::clone(&state.line), state.epoch)
         };
-        if incoming.epoch == epoch && incoming.start < incoming.end {
-            return Ok(());
-        }
+        if incoming.has_bytes_of(epoch) { Ok(()) } else { self.fill_from(&line, epoch, incoming) }
+    }
+
+    /// Waits for bytes of the connection with this number.
+    fn fill_from(&self, line: &Line, epoch: u32, incoming: &mut Incoming) -> io::Result<()> {
         (incoming.start, incoming.end, incoming.epoch) = (0, 0, epoch);
         match line.read(&mut incoming.buffer) {
             Ok(0) => self.cut(epoch, &ErrorKind::UnexpectedEof.into()),
@@ -411,27 +459,18 @@ impl Resumed {
     pub(crate) fn has_input(&self) -> bool {
         let mut incoming = lock(&self.incoming);
         loop {
-            let (line, epoch) = {
-                let state = lock(&self.state);
-                match state.link {
-                    Link::Up => {}
-                    Link::Down => return false,
-                    Link::Lost(_) | Link::Closed => return true,
-                }
-                if state.endpoint.stowed_bytes() > 0 || state.endpoint.is_ended() {
-                    return true;
-                }
-                (Arc::clone(&state.line), state.epoch)
-            };
-            if incoming.epoch != epoch || incoming.start == incoming.end {
-                if !line.has_input() {
-                    return false;
-                }
-                if self.fill(&mut incoming).is_err() {
-                    return true;
-                }
-            } else if self.stow(&mut incoming).is_err() {
-                return true;
+            let is_there = self.if_up().map(|state| {
+                state.map(|state| state.endpoint.stowed_bytes() > 0 || state.endpoint.is_ended())
+            });
+            match is_there {
+                Ok(None) => return false,
+                Ok(Some(true)) | Err(_) => return true,
+                Ok(Some(false)) => {}
+            }
+            match self.stow_some(&mut incoming) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(_) => return true,
             }
         }
     }
@@ -490,7 +529,7 @@ impl Resumed {
                 let claim = Claim { name: self.name, epoch: state.epoch, taken: state.endpoint.taken() };
                 (claim, state.terms.map_or(0, |terms| terms.route))
             };
-            let left = end.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), ATTEMPT);
+            let left = end.saturating_duration_since(Instant::now()).clamp(LAST_ATTEMPT, ATTEMPT);
             let attempt = (self.connect)(&claim, route, left).and_then(|line| {
                 line.set_timeout(Some(left))?;
                 let terms = line.enter(&claim)?;
@@ -507,7 +546,7 @@ impl Resumed {
                         let took_ms = begin.elapsed().as_millis();
                         tracing::warn!("connected to the worker again after {took_ms} ms; nothing was lost");
                         // What fails is found by who reads or writes.
-                        let _ = self.flush(&mut lock(&self.outgoing));
+                        let _ = self.flush();
                         return;
                     }
                     Err(why) => return self.lose(&mut state, why.to_string()),
