@@ -13,8 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Number of ticks of the timer in that time.
 const PATIENCE_TICKS: u32 = 8;
 
-/// Number of ticks that the timer lets others' clients have besides, where other processes are asked as well.
-const LENDER_TICKS: u32 = 4;
+/// Number of ticks that the timer lets other processes have besides, where those are asked as well. They are the worker's own and answer when
+/// their clients' time is over, so that this much passes only where one hangs.
+const LENDER_TICKS: u32 = 24;
 
 /// Number of ticks by which a process waits less for its clients where other processes have asked it, so that what it then withdraws comes before
 /// those stop waiting.

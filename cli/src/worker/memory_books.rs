@@ -40,8 +40,8 @@ impl Kind {
     }
 }
 
-/// Time that processes have to give back what they do not need.
-const RETURN_MS: u64 = 2_000;
+/// Time that processes have to give back what they do not need. Their clients have a third of it, and who asks waits longer (`worker/src/recalls.rs`).
+const RETURN_MS: u64 = 6_000;
 /// Time that a process has for its turn.
 const TURN_MS: u64 = 1_000;
 /// Time between two recalls, so that who lacks memory all the time does not keep all others busy.
