@@ -130,8 +130,11 @@ fn three_commands_make_a_safe_worker() {
         assert_eq!(stderr(&output), "", "{options:?}: who names the key is told nothing");
         let report = stdout(&user.hipr(&["info", "--json", "--worker", &safe.pinned()]));
         assert!(report.contains(&format!("{}", 512 << 20)), "the line's limit holds: {report}");
-        let log = safe.worker.log();
-        assert!(log.contains("tenant=\"lab\"") || log.contains("tenant=lab"), "{log}");
+        let log = || safe.worker.log();
+        eventually("the log names the tenant", || {
+            log().contains("tenant=\"lab\"") || log().contains("tenant=lab")
+        });
+        let log = log();
         assert!(!log.contains("cut off"), "all ends were in order: {log}");
     }
 }

@@ -202,7 +202,7 @@ fn every_byte_arrives_that_the_kernel_has_encrypted() {
     for options in WORKERS {
         let served = Served::start(options);
         served.right("copies_and_launches");
-        assert_eq!(served.said(IN_KERNEL), 1, "{options:?}: {}", served.worker.log());
+        eventually("it is logged", || served.said(IN_KERNEL) == 1);
         assert_eq!(served.said(WENT_ON), 0, "{options:?}: {}", served.worker.log());
         println!("{options:?}: right");
         eventually("the session is over with its client", || {
@@ -249,7 +249,7 @@ fn a_good_bye_is_told_from_a_cut_and_from_a_fault() {
             .read_to_end(&mut rest)
             .unwrap_or_else(|why| panic!("{options:?}: {why}: {}", served.worker.log()));
         assert!(rest.len() as u64 > size, "{options:?}: {} bytes", rest.len());
-        assert_eq!(served.said(IN_KERNEL), 1, "{options:?}: {}", served.worker.log());
+        eventually("it is logged", || served.said(IN_KERNEL) == 1);
         drop(client);
 
         // Who changes a byte is told so, inside the encryption.
@@ -264,7 +264,7 @@ fn a_good_bye_is_told_from_a_cut_and_from_a_fault() {
         let told = told.into_inner().and_then(|why| why.downcast::<Error>().ok());
         let expected = Error::AlertReceived(AlertDescription::BadRecordMac);
         assert_eq!(told.as_deref(), Some(&expected), "{options:?}: {}", served.worker.log());
-        assert_eq!(served.said(IN_KERNEL), 2, "{options:?}: {}", served.worker.log());
+        eventually("it is logged", || served.said(IN_KERNEL) == 2);
 
         // A worker that is killed says nothing.
         let mut client = served.connect();

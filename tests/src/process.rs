@@ -74,6 +74,11 @@ impl WorkerProcess {
         fs::read_to_string(log.path()).expect("the log is text")
     }
 
+    /// Waits until the log has these words. What the process of a session logs may come behind what its client is answered.
+    pub fn says(&self, words: &str) {
+        eventually(&format!("the log says {words:?}"), || self.log().contains(words));
+    }
+
     /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
