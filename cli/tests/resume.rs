@@ -90,6 +90,11 @@ impl Served {
         open_door(self.worker.address(), &key).expect("a door")
     }
 
+    /// Returns the worker's records of sessions so far.
+    fn recorded(&self) -> String {
+        fs::read_to_string(self.folder.path().join("audit")).unwrap_or_default()
+    }
+
     /// Counts the lines of the worker's log that have these words.
     fn said(&self, words: &str) -> usize {
         self.worker.log().lines().filter(|line| line.contains(words)).count()
@@ -307,7 +312,7 @@ struct Clients {
     count: usize,
     /// The memory that there is in all, in bytes.
     total: u64,
-    /// How long their calls wait for another connection; long where there is one again, however busy the machine is.
+    /// How long their calls wait for another connection. By default longer than a busy machine takes to make one.
     patience_ms: u64,
 }
 
@@ -378,6 +383,7 @@ fn memory_that_a_client_only_might_use_is_no_lack_for_others_while_it_is_away() 
 #[test]
 fn no_more_sessions_wait_than_their_tenant_may_have() {
     const ENDED: &str = "as many wait for their clients as may";
+    const WHY: &str = "its tenant has as many sessions without one as it may have";
     each_worker(|options, is_encrypted| {
         // What the line says comes before what the worker does.
         let (option, words) = if is_encrypted { ("64", "parked-max=2") } else { ("2", "") };
@@ -402,10 +408,7 @@ fn no_more_sessions_wait_than_their_tenant_may_have() {
             wait_for_metric(metrics, "hipr_sessions_ended_total{reason=\"parked-max\"}", round as f64);
             wait_for_metric(metrics, "hipr_parked_sessions", 0.0);
         }
-        let recorded = || fs::read_to_string(served.folder.path().join("audit")).unwrap_or_default();
-        let ends =
-            || recorded().matches("its tenant has as many sessions without one as it may have").count();
-        eventually("both ends are recorded", || ends() == 2);
+        eventually("both ends are recorded", || served.recorded().matches(WHY).count() == 2);
     });
 }
 
@@ -418,9 +421,8 @@ fn a_call_waits_until_there_is_a_link_again() {
             proxy.set_refuses(false);
         });
         assert!(said.contains("answered"), "{options:?}: {said}{}", served.worker.log());
-        let recorded = || fs::read_to_string(served.folder.path().join("audit")).unwrap_or_default();
-        eventually("the end is recorded", || recorded().contains(r#""event":"end""#));
-        let recorded = recorded();
+        eventually("the end is recorded", || served.recorded().contains(r#""event":"end""#));
+        let recorded = served.recorded();
         let events: Vec<_> = recorded.lines().filter_map(|line| line.split(r#""event":""#).nth(1)).collect();
         let events: Vec<_> = events.iter().filter_map(|rest| rest.split('"').next()).collect();
         assert_eq!(events, ["begin", "park", "resume", "end"], "{options:?}: {recorded}");

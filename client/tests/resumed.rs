@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a link may be silent while the client has something to send.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Sends or takes as much as the other end does until the links are cut no more; then asks.
+/// Copies to the worker or from it, again and again, until links are no longer cut; then waits for an answer.
 #[test]
 #[ignore = "a part of the other tests"]
 fn copies_until_no_link_is_cut() {
@@ -49,7 +49,7 @@ fn copies_until_no_link_is_cut() {
     println!("all is right");
 }
 
-/// Answers copies to the client with as many bytes as it asks for.
+/// Answers a copy to the client with [`MUCH`] bytes, and anything else as [`easy`] does.
 fn react(asked: &Asked) -> Reaction {
     let copies = asked.op == Opcode::MEMCPY && asked.as_op::<op::Memcpy>().kind == kind::DEVICE_TO_HOST;
     if copies { Reaction::GoodWith(Vec::new(), vec![7; MUCH]) } else { easy(asked) }
@@ -143,7 +143,7 @@ impl Relay {
         }
     }
 
-    /// Carries a session over links that are cut, and over the last until the client ends it; calls `over` when no more are cut.
+    /// Serves one session: cuts link after link, then keeps one until the client ends the session. Calls `over` when that one begins.
     fn run(listener: &TcpListener, worker: SocketAddr, over: impl FnOnce()) {
         // Links over which the session goes on before they are no longer cut.
         let links = env::var("HIPR_RESUME_LINKS").map_or(3000, |links| links.parse().expect("a number"));

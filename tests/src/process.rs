@@ -76,7 +76,7 @@ impl WorkerProcess {
 
     /// Waits until the log has these words. What the process of a session logs may come behind what its client is answered.
     pub fn says(&self, words: &str) {
-        eventually(&format!("the log says {words:?}"), || self.log().contains(words));
+        eventually_or(|| format!("the log says {words:?}:\n{}", self.log()), || self.log().contains(words));
     }
 
     /// Returns the process id.
@@ -185,10 +185,15 @@ pub fn process_lives(pid: u32) -> bool {
 }
 
 /// Waits until `condition` holds; panics if it does not in time.
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    eventually_or(|| what.to_owned(), condition);
+}
+
+/// Waits until `condition` holds; panics with what `what` returns then if it does not in time.
+fn eventually_or(what: impl Fn() -> String, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
+        assert!(start.elapsed() < Duration::from_secs(60), "never: {}", what());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-/// Time that processes have to give back what they do not need. Their clients have a third of it, and who asks waits longer (`worker/src/recalls.rs`).
+/// Time that processes have to give back what they do not need. Their clients have a quarter of it, and who asks waits longer (`worker/src/recalls.rs`).
 const RETURN_MS: u64 = 6_000;
 /// Time that a process has for its turn.
 const TURN_MS: u64 = 1_000;

@@ -23,9 +23,9 @@ const PIECE_BYTES: usize = 128 << 10;
 const READ_BYTES: usize = 256 << 10;
 /// Time between looks of a thread that waits for room.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Time of an attempt to connect again, and that of the last ones, which may end behind the time for all of them: with less none would succeed over a
-/// network.
+/// Longest time of an attempt to connect again.
 const ATTEMPT: Duration = Duration::from_secs(5);
+/// Shortest time of an attempt, also if the time for all attempts is over sooner: with less none succeeds over a network.
 const LAST_ATTEMPT: Duration = Duration::from_secs(1);
 /// Time between the first attempts, which doubles, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
@@ -402,8 +402,11 @@ impl Resumed {
         if let Err(why) = &taken {
             self.lose(&mut state, why.to_string());
         }
+        let has_output = state.endpoint.has_output();
         drop(state);
-        self.flush_if_idle();
+        if has_output {
+            self.flush_if_idle();
+        }
         taken
     }
 
