@@ -32,6 +32,7 @@ mod at_once;
 mod kept;
 mod next;
 mod place;
+mod times;
 mod watches;
 
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! Executes the calls of the stream layer with a real worker and real threads: **the** way from a HIP function to the worker
 //! for all work that has an order.
 
+mod times;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -111,6 +112,9 @@ impl Session {
     /// As [`submit`](Self::submit).
     #[inline]
     pub(crate) fn submit_copy(&self, stream: u64, copy: &MemoryCopy, is_blocking: bool) -> HipResult<()> {
+        if is_blocking {
+            self.ask_times_before_wait()?;
+        }
         match self.streams().copy_at_once(self.worker(), copy, stream, is_blocking) {
             Some(result) => result,
             None => self.drive(&mut Call::new(Command::Copy(*copy), stream, is_blocking)),
@@ -142,6 +146,9 @@ impl Session {
     /// # Errors
     /// What the worker answers; what a host function failed with.
     pub(crate) fn wait(&self, wait: Wait) -> HipResult<()> {
+        if !wait.is_query() {
+            self.ask_times_before_wait()?;
+        }
         self.drive(&mut WaitCall::new(wait))
     }
 

@@ -5,6 +5,7 @@ mod inner;
 mod opening;
 mod packing;
 mod started;
+mod times;
 mod transfers;
 mod uploading;
 mod variables;
@@ -33,6 +34,7 @@ use crate::uploads::{CacheUse, LinkSpeed, UploadCache, Uploads};
 use crate::{CallError, ConnectError, WorkerAddress};
 pub use capability::{Capability, CopyEnd, Place};
 use opening::Opening;
+pub use packing::ChangesWithTail;
 pub use started::{Flight, Started};
 pub use transfers::{Download, Upload};
 
@@ -239,7 +241,7 @@ impl Connection {
         transport.set_timeout(Some(left)).map_err(no_answer)?;
         let offer = match offer {
             Some(features) if compress.may_pay(transport.is_local()) => {
-                Some(features.union(Features::PACKED))
+                Some(features.union(Features::PACKED).union(Features::PACKED_CHANGES))
             }
             offer => offer,
         };

@@ -109,6 +109,7 @@ const fn effect(op: Opcode) -> Effect {
         | Opcode::GET_PACKED
         | Opcode::MEMCPY_PEER
         | Opcode::MEM_CHANGES
+        | Opcode::MEM_CHANGES_PACKED
         | Opcode::MEM_LEASE => Effect::Settles,
         Opcode::MALLOC_ASYNC
         | Opcode::FREE_ASYNC

@@ -29,6 +29,7 @@ mod packing;
 mod replies;
 mod statics;
 mod stats;
+mod times;
 mod transport;
 mod unanswered;
 mod uploads;
@@ -41,8 +42,8 @@ use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
 pub use connection::{
-    AnswerWithTail, Capability, ConnectOptions, Connection, CopyEnd, Download, Extra, Flight, Place, Started,
-    Upload,
+    AnswerWithTail, Capability, ChangesWithTail, ConnectOptions, Connection, CopyEnd, Download, Extra,
+    Flight, Place, Started, Upload,
 };
 pub use identity::accept_invitation;
 pub use notifications::{Failed, Failure};
@@ -68,7 +69,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::VARIABLES)
     .union(Features::SHARED)
     .union(Features::MAPPINGS)
-    .union(Features::PRINTF);
+    .union(Features::PRINTF)
+    .union(Features::TIMES);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
 /// uses any worker as one of HIPR 1.0.

@@ -5,14 +5,15 @@ use std::io::{self, Write};
 use std::sync::{Arc, OnceLock};
 
 use hipr_proto::op::{
-    ForOp, Handle, MemInfoChanged, MemRecall, Printed, RequestFailed, TraceEntry, Traced, VariablesTold,
-    WatchOver, WorkFailed, with_op,
+    ForOp, Handle, MemInfoChanged, MemRecall, Printed, RequestFailed, TimesTold, TraceEntry, Traced,
+    VariablesTold, WatchOver, WorkFailed, with_op,
 };
 use hipr_proto::{HipError, Op, Opcode, Wire};
 
 use crate::callers::Callers;
 use crate::free_memory::FreeMemory;
 use crate::observer::Observer;
+use crate::times::Times;
 use crate::unanswered::Unanswered;
 use crate::variables::Variables;
 
@@ -148,6 +149,8 @@ pub(crate) struct Listeners {
     pub(crate) memory: FreeMemory,
     /// What is known of the variables of modules.
     pub(crate) variables: Variables,
+    /// What is known of the times between events.
+    pub(crate) times: Times,
     /// Which requests may still have left an error.
     pub(crate) unanswered: Unanswered,
     /// Who has made which request.
@@ -257,6 +260,11 @@ impl Listeners {
             && let Ok(told) = VariablesTold::take(&mut fixed)
         {
             self.variables.learn(told, tail);
+        }
+        if op == TimesTold::OPCODE
+            && let Ok(told) = TimesTold::take(&mut fixed)
+        {
+            self.times.learn(told, tail);
         }
         if op == Traced::OPCODE
             && let (Ok(traced), Some(observer)) = (Traced::take(&mut fixed), &self.observer)

@@ -62,9 +62,13 @@ impl Features {
     pub const CAPABILITIES: Self = Self(1 << 16);
     /// The worker sends what kernels print.
     pub const PRINTF: Self = Self(1 << 17);
+    /// The worker tells the times between events as soon as they are known, so that the client need not ask. Only with NOTIFICATIONS.
+    pub const TIMES: Self = Self(1 << 18);
+    /// Pages that have changed may come packed. Only with PAGES.
+    pub const PACKED_CHANGES: Self = Self(1 << 19);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 18] = [
+    const NAMED: [(Self, &str); 20] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -83,6 +87,8 @@ impl Features {
         (Self::APART, "APART"),
         (Self::CAPABILITIES, "CAPABILITIES"),
         (Self::PRINTF, "PRINTF"),
+        (Self::TIMES, "TIMES"),
+        (Self::PACKED_CHANGES, "PACKED_CHANGES"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.
@@ -119,7 +125,8 @@ impl Features {
             .union(Self::WORK_ERRORS)
             .union(Self::WATCHES)
             .union(Self::VARIABLES)
-            .union(Self::TRACE);
+            .union(Self::TRACE)
+            .union(Self::TIMES);
         match (self.contains(Self::NOTIFICATIONS), self.contains(Self::PLACES)) {
             (true, true) => self,
             (true, false) => self.without(Self::MEM_INFO),
@@ -175,7 +182,9 @@ mod tests {
         let info = Features::MEM_INFO.union(Features::PLACES);
         assert_eq!(info.usable(), Features::PLACES);
         assert_eq!(info.union(Features::NOTIFICATIONS).usable(), info.union(Features::NOTIFICATIONS));
-        for told in [Features::WORK_ERRORS, Features::WATCHES, Features::VARIABLES, Features::TRACE] {
+        for told in
+            [Features::WORK_ERRORS, Features::WATCHES, Features::VARIABLES, Features::TRACE, Features::TIMES]
+        {
             let both = told.union(Features::NAMES);
             assert_eq!(both.usable(), Features::NAMES);
             assert_eq!(both.union(Features::NOTIFICATIONS).usable(), both.union(Features::NOTIFICATIONS));

@@ -33,6 +33,7 @@ mod packed;
 mod pages;
 mod statics;
 mod tail;
+mod times;
 mod trace;
 mod variables;
 mod watch;
@@ -59,7 +60,7 @@ pub(crate) use info::{Sizes, max_size};
 pub use packed::{
     PACKED_MIN_BYTES, PACKED_PART_MAX_BYTES, PACKED_WINDOW_LOG, packed_max_bytes, packed_worth_bytes, purpose,
 };
-pub use pages::{Changes, PAGE_BYTES, PAGE_RUNS_MAX, PageRun, Pages};
+pub use pages::{Changes, PACKED_PAGES_MAX, PAGE_BYTES, PAGE_RUNS_MAX, PageRun, Pages};
 pub use statics::{
     DEVICES_MAX, STATIC_DEVICES_MAX, STATIC_LIST_MAX_BYTES, STATIC_REQUEST_MAX_BYTES, StaticEntry,
     StaticHead, is_lasting,
@@ -67,6 +68,7 @@ pub use statics::{
 pub use tail::{
     Edge, LaunchArgs, LaunchMode, NAME_FIELD_BYTES, NAME_MAX_BYTES, Param, kind, name_of, put_name,
 };
+pub use times::{EventPair, EventTime, TIMES_MAX};
 pub use trace::{TRACED_MAX, TraceEntry, trace_kind};
 pub use variables::{VARIABLE_NAMES_MAX_BYTES, VARIABLES_MAX, Variable, put_variable_names, variable_names};
 pub use watch::WATCHES_MAX;
@@ -88,7 +90,7 @@ operations! {
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
     /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES, 8192 TRACE, 16384 MAPPINGS, 32768 APART,
-    /// 65536 CAPABILITIES, 131072 PRINTF), right behind `INIT` and without waiting for its reply.
+    /// 65536 CAPABILITIES, 131072 PRINTF, 262144 TIMES, 524288 PACKED_CHANGES), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. With APART `part` says which part of the worker's
     /// addresses the session's memory is to have: its low 32 bits the number of the part, from 0, and its high 32 bits how many parts there
     /// are, at most 256. Without APART it is 0 and ignored. A session is offered features once; without this operation, or if it fails, it
@@ -543,6 +545,15 @@ operations! {
         => MemChangesReply { covered: u64, num_runs: u32, is_known: u32 }
             + Bulk("runs:{first:u32 count:u32 kind:u32}[num_runs] pages:bytes", |r| AtMost(changes_max(r.length)));
 
+    /// Returns what `MEM_CHANGES` does. With `is_packed` 1 the bytes of the pages, `pages_length` of them, at most 32 MiB, are packed (rule 14);
+    /// the worker chooses, and covers less where there are more. A session needs the features PAGES and PACKED_CHANGES for this.
+    0x0283 MEM_CHANGES_PACKED mem_changes_packed "" Extension sync Synchronizes:
+        MemChangesPacked { address: u64, length: u64, stream: u64 }
+        => MemChangesPackedReply {
+            covered: u64, num_runs: u32, is_known: u32, pages_length: u64, is_packed: u32, reserved: u32,
+        }
+            + Bulk("runs:{first:u32 count:u32 kind:u32}[num_runs] pages:bytes", |r| AtMost(changes_max(r.length)));
+
     /// Opens the cache of uploads for the session, once: it has the chunks that sessions with the same `key` put there, and no others. The
     /// name of a chunk is the keyed BLAKE3 hash of its bytes, with this key. A session needs the feature CACHE for this, and for the next
     /// three.
@@ -745,6 +756,21 @@ operations! {
     0x02E2 VARIABLE_PUT variable_put "hipMemcpyHtoDAsync" Extension forget Plain:
         VariablePut { module: u64, variable: u32, waits: u32, offset: u64, length: u64, stream: u64 }
             + Bulk("[inline bytes of length length, flag HAS_INLINE_DATA]", |r| Exact(r.length))
+        => ();
+
+    /// Asks to be told the times between events of these pairs, at most 64. One `TIMES_TOLD` with this `number` comes right before the next
+    /// reply, for which the worker may have waited until the events happened. The session's next such request takes the place of one that was
+    /// not told. A session needs the features NOTIFICATIONS and TIMES for this.
+    0x02E4 EVENT_TIMES event_times "hipEventElapsedTime" Extension forget Exempt:
+        EventTimes { number: u64, count: u32, reserved: u32 }
+            + Small("pairs:{start:u64 stop:u64}[count]", |r| Exact(items::<EventPair>(r.count)))
+        => ();
+
+    /// Tells for each pair of the `EVENT_TIMES` with this `number`, in their order, what `EVENT_ELAPSED_TIME` would return: the milliseconds, or with
+    /// 0 the error. `reserved` is 0.
+    0x02E5 TIMES_TOLD times_told "" Extension notify Exempt:
+        TimesTold { number: u64, count: u32, reserved: u32 }
+            + Small("times:{milliseconds:f32 error_code:i32}[count]", |r| Exact(items::<EventTime>(r.count)))
         => ();
 
     /// Tells when requests of the session were carried out, and when the device did their work, in nanoseconds of a clock that began with

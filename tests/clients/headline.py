@@ -123,7 +123,8 @@ def measure(client, options):
             with worker.Proxy(command) as proxy:
                 far.append(client.seconds(("separate", proxy)))
         counted = run.Counted(argparse.Namespace(
-            counted=[client.NAME], proxy=options.proxy, delay_ms="0", mbit_per_s=None, lazy=options.lazy))
+            counted=[client.NAME], proxy=options.proxy, delay_ms="0", mbit_per_s=None, cut_after_ms=None,
+            lazy=options.lazy))
         *_, each = counted.run_each(client.NAME, here, client.count, client.few, client.many)
     network = f"{2 * float(options.delay_ms):g} ms" + (f", {options.mbit_per_s} Mbit/s" if options.mbit_per_s else "")
     near, far = (sorted(runs, key=lambda seconds: seconds[-1])[len(runs) // 2] for runs in (near, far))

@@ -30,6 +30,7 @@ const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
             "MEM_RECALL",
             "PRINTED",
             "REQUEST_FAILED",
+            "TIMES_TOLD",
             "TRACED",
             "VARIABLES_TOLD",
             "WATCH_OVER",

@@ -177,7 +177,8 @@ impl Suite<'_> {
         let features = Features::STATIC.union(Features::NAMES).union(Features::PAGES).union(Features::CACHE);
         let features =
             features.union(Features::PACKED).union(Features::NOTIFICATIONS).union(Features::WATCHES);
-        let features = features.union(Features::VARIABLES).union(Features::MAPPINGS);
+        let features = features.union(Features::VARIABLES).union(Features::MAPPINGS).union(Features::TIMES);
+        let features = features.union(Features::PACKED_CHANGES);
         self.wire.hear();
         self.ask(&op::Offer { features: features.bits(), part: 0 })?;
         self.ask(&op::Ping {})?;
@@ -312,6 +313,8 @@ impl Suite<'_> {
         {
             self.ask(&request)?;
         }
+        self.both(&set(0, 3, PAGE), &[], None)?;
+        self.ask(&op::MemChangesPacked { address, length: 3 * PAGE, stream })?;
         self.request(&op::FreeHost { device_ptr: address }, &[], None, nothing)?;
         Ok(())
     }
@@ -551,6 +554,8 @@ impl Suite<'_> {
         self.request(&timed, &arguments, None, nothing)?;
         self.request(&op::EventSynchronize { event: stop }, &[], None, nothing)?;
         self.request(&op::EventElapsedTime { start_event: start, stop_event: stop }, &[], None, nothing)?;
+        let pair = [start.to_le_bytes(), stop.to_le_bytes()].concat();
+        self.both(&op::EventTimes { number: 1, count: 1, reserved: 0 }, &pair, None)?;
         self.ask(&op::DeviceSynchronize {})?;
         self.read(buffer, 1024)?;
 

@@ -1,7 +1,7 @@
 //! A single-threaded client that sends exactly what a test wants.
 
-use hipr_proto::op::{MemRecall, Offer, RequestFailed, VariablesTold, WatchOver};
-use hipr_proto::{Answer, Client, Features, HipResult, Limits, Op, Outbox, ReplyMode};
+use hipr_proto::op::{MemRecall, Offer, RequestFailed, TimesTold, VariablesTold, WatchOver};
+use hipr_proto::{Answer, Client, Features, HipResult, Limits, Op, Opcode, Outbox, ReplyMode};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -150,9 +150,7 @@ impl WireClient {
                             break true;
                         }
                     }
-                    Answer::Notification(notification)
-                        if matches!(notification.op, WatchOver::OPCODE | VariablesTold::OPCODE) =>
-                    {
+                    Answer::Notification(notification) if is_told(notification.op) => {
                         self.skips = notification.inline > 0;
                     }
                     Answer::Notification(notification) if notification.op == MemRecall::OPCODE => {
@@ -200,4 +198,9 @@ impl WireClient {
             Err(why) => why.kind() == io::ErrorKind::ConnectionReset,
         }
     }
+}
+
+/// Returns whether a notification has nothing that this client looks at.
+fn is_told(op: Opcode) -> bool {
+    matches!(op, WatchOver::OPCODE | VariablesTold::OPCODE | TimesTold::OPCODE)
 }

@@ -147,3 +147,37 @@ fn asking_again_and_again_costs_one_flight() {
         assert!(flights <= ROUNDS + OTHERS, "{device}: {flights} round trips for {polls} polls");
     }
 }
+
+#[test]
+fn times_between_events_cost_one_flight() {
+    // To open, to load, to ask for a time for the first time, and at the end.
+    const OTHERS: u64 = 6;
+    let worker = start_worker();
+    let chain = Chain::start(Path::new(env!("CARGO_BIN_EXE_chain-worker")));
+    for (device, address, more) in
+        [("emulated", worker.address(), 0), ("in front of another worker", chain.address(), 4)]
+    {
+        let flights = |way: &str, extension: &str| {
+            let folder = library_folder();
+            let stats = folder.path().join("stats.json");
+            let output = Command::new(env!("CARGO_BIN_EXE_event-times"))
+                .arg(way)
+                .env("LD_LIBRARY_PATH", folder.path())
+                .env("HIPR_WORKER", address.to_string())
+                .env("HIPR_STATS_FILE", &stats)
+                .env("HIPR_EXTENSION", extension)
+                .output()
+                .expect("the program starts");
+            assert!(output.status.success(), "{way}: {}", String::from_utf8_lossy(&output.stderr));
+            counter(&std::fs::read_to_string(&stats).expect("the file was written"), "round_trips")
+        };
+        // 20 rounds with a wait each, in which the times come along, or one wait.
+        for (way, waits) in
+            [("event", 20), ("stream", 20), ("device", 20), ("copy", 20), ("pairs", 1), ("first", 1)]
+        {
+            let counted = flights(way, "on");
+            assert!(counted <= waits + OTHERS + more, "{device}: {counted} round trips with {way}");
+            assert!(flights(way, "off") >= waits + 20, "{device}: without the extension each time waits");
+        }
+    }
+}

@@ -42,6 +42,7 @@ fn run(worker: SocketAddr, program: &str, args: &[&str], variables: &[(&str, &st
 }
 
 const WEIGHTS: &str = env!("CARGO_BIN_EXE_upload-weights");
+const FEW_BYTES: &str = env!("CARGO_BIN_EXE_few-bytes");
 const TWELVE: &str = env!("CARGO_BIN_EXE_twelve-calls");
 
 #[test]
@@ -108,4 +109,15 @@ fn the_cache_keeps_what_was_packed() {
     let second = run(worker.address(), WEIGHTS, &["16", "all", "small"], &variables);
     assert!(second.to_worker < SENT / 100, "{} bytes", second.to_worker);
     assert_eq!(worker.stats().cache().saved_bytes, SENT);
+}
+
+#[test]
+fn pages_that_kernels_have_changed_are_packed() {
+    let worker = start_worker();
+    let plain = run(worker.address(), FEW_BYTES, &[], &[]);
+    let packed = run(worker.address(), FEW_BYTES, &[], &[("HIPR_COMPRESS", "always")]);
+    // Ten times three pages of which a word is written.
+    assert!(plain.to_program > 30 * 4096 && plain.saved == 0, "{} bytes", plain.to_program);
+    assert!(packed.to_program < plain.to_program / 3, "{} bytes", packed.to_program);
+    assert_eq!(packed.flights, plain.flights, "nobody waits for it");
 }

@@ -131,6 +131,8 @@ pub(crate) enum Continuation {
         src: Region,
         /// The stream.
         stream: u64,
+        /// Whether the bytes of its pages are packed if that pays.
+        packs: bool,
     },
     /// Check and execute a graph's nodes one after another, or add them to the graph that is being captured; then reply without fields.
     Replay {
@@ -445,6 +447,7 @@ impl Visit for Call<'_> {
         mem_watch(MemWatch) = changes::watch;
         mem_push(MemPush) = changes::push;
         mem_changes(MemChanges) = changes::changes;
+        mem_changes_packed(MemChangesPacked) = changes::packed;
         mem_lease(MemLease) = lease::lease;
         malloc_at(MallocAt) = lease::allocate;
         mem_share(MemShare) = lease::share;
@@ -567,6 +570,7 @@ impl Visit for Call<'_> {
         module_get_function(ModuleGetFunction) = module::function;
         module_get_global(ModuleGetGlobal) = module::global;
         module_variables(ModuleVariables) = module::variables;
+        event_times(EventTimes) = stream::event_times;
         launch_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, false);
         launch_cooperative_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, true);
         module_launch_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, false);
@@ -594,6 +598,7 @@ impl Visit for Call<'_> {
         printed(Printed),
         watch_over(WatchOver),
         variables_told(VariablesTold),
+        times_told(TimesTold),
         traced(Traced),
         }
     }

@@ -224,7 +224,9 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::MAPPINGS)
     .union(Features::APART)
     .union(Features::CAPABILITIES)
-    .union(Features::PRINTF);
+    .union(Features::PRINTF)
+    .union(Features::TIMES)
+    .union(Features::PACKED_CHANGES);
 
 impl SessionLimits {
     /// What part of the memory of several sessions is set aside for the kernels of one, and the least of that.

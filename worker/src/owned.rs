@@ -16,6 +16,7 @@ mod pools;
 mod queried;
 mod recall;
 mod settings;
+mod times;
 mod told;
 mod watches;
 
@@ -43,6 +44,7 @@ use self::queried::Queried;
 use self::recall::Recall;
 pub(crate) use self::recall::Sought;
 use self::settings::Settings;
+pub(crate) use self::times::AskedTimes;
 use self::told::Told;
 pub(crate) use self::watches::{Difference, Watch, Watches};
 use crate::cache::Tenant;
@@ -158,6 +160,8 @@ pub(crate) struct Owned {
     pub(crate) told: Option<Told>,
     /// Of which streams and events the client is told when they are done.
     pub(crate) queried: Queried,
+    /// Between which events the client is told the times with the next reply.
+    pub(crate) asked_times: Option<AskedTimes>,
     /// Whether the client has asked for the list of static replies.
     pub(crate) has_listed: bool,
     /// Which request launches belong to.

@@ -361,10 +361,11 @@ impl Session {
             State::Short(retry) => return self.try_again(env, retry).map_or(Poll::Pending, Poll::Ready),
             State::Look { ticket, look } => return self.look(env, ticket, look).map(|()| true),
             State::Tell(telling) => self.tell_more(env, telling),
+            State::PackChanges { ticket, packing } => self.pack_changes(env, ticket, packing),
             State::Have { ticket, asked } => return self.poll_have(ticket, asked),
             State::Unpack { write, unpacking } => return self.unpack(env, write, unpacking).map(|()| true),
             State::Pack { ticket, packing } => return self.pack(env, ticket, packing).map(|()| true),
-            State::SendPacked(packing) => self.send_packed(env, packing),
+            State::SendPacked(packed) => self.send_packed(env, packed),
             State::CapabilityCopy { write, from } => {
                 return self.copy_capability(env, write, from).map(|()| true);
             }
@@ -619,8 +620,8 @@ impl Session {
             Continuation::Read { src, stream, packs } => {
                 State::Wait { ticket, wait: Wait::Read { src, stream, packs } }
             }
-            Continuation::Changes { base, src, stream } => {
-                State::Wait { ticket, wait: Wait::Changes { base, src, stream } }
+            Continuation::Changes { base, src, stream, packs } => {
+                State::Wait { ticket, wait: Wait::Changes { base, src, stream, packs } }
             }
             Continuation::CapabilityRead { what, offset, len_bytes } => {
                 self.begin_capability(ticket, what, offset, len_bytes);

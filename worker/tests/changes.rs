@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use hipr_io::unpack_all;
 use hipr_proto::op::*;
 use hipr_proto::{Features, HipError, HipResult};
 use hipr_worker::{Config, Handle, Worker};
@@ -411,4 +412,84 @@ fn sessions_that_share_memory_are_each_told_of_all_changes() {
     let expected = vec![Change::Zeros(0, PAGE)];
     assert_eq!(lender.changes(memory, 2 * PAGE), Some(expected.clone()));
     assert_eq!(borrower.changes(there, 2 * PAGE), Some(expected));
+}
+
+/// Returns what a request for packed changes is answered, as one for plain ones, and whether pages came packed.
+fn ask_packed(peer: &mut Peer, request: &MemChanges) -> (MemChangesReply, Vec<u8>, bool) {
+    let &MemChanges { address, length, stream } = request;
+    let (reply, tail) =
+        peer.call_inline(&MemChangesPacked { address, length, stream }, &[]).expect("an answer");
+    let MemChangesPackedReply { covered, num_runs, is_known, pages_length, is_packed, .. } = reply;
+    let (table, pages) = tail.split_at(num_runs as usize * 12);
+    let pages = if is_packed == 1 {
+        assert!(pages.len() <= packed_worth_bytes(pages_length as usize) + 64, "it pays");
+        unpack_all(pages, pages_length).expect("a frame of this length")
+    } else {
+        pages.to_vec()
+    };
+    assert_eq!(pages.len() as u64, pages_length);
+    (MemChangesReply { covered, num_runs, is_known }, [table, &pages].concat(), is_packed == 1)
+}
+
+#[test]
+fn packed_changes_say_what_plain_ones_do() {
+    const FEATURES: Features = Features::PAGES.union(Features::PACKED_CHANGES);
+    let noise: Vec<u8> = (0..20 * PAGE)
+        .scan(1u64, |state, _| {
+            *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            Some((*state >> 33) as u8)
+        })
+        .collect();
+    let length = 40 << 20;
+    for name in DEVICES {
+        let worker = start(name, |config| config.session.memory_max_bytes = 1 << 30);
+        let [mut plain, mut packing] = [0; 2].map(|_| Peer::offering(worker.local_addr(), FEATURES).0);
+        let memory = [plain.watched(length), packing.watched(length)];
+        type Write<'a> = &'a dyn Fn(&mut Peer, u64);
+        let cases: [(&str, bool, u64, Write<'_>); 7] = [
+            ("nothing", false, length, &|_, _| {}),
+            ("one byte", true, length, &|peer, at| peer.fill(at + 5 * PAGE, 7, 1)),
+            ("a short last page", false, 3 * PAGE + 100, &|peer, at| peer.fill(at + 3 * PAGE, 9, 100)),
+            ("noise", false, length, &|peer, at| peer.h2d(at + 3, &noise, 0)),
+            ("zeros", false, length, &|peer, at| peer.fill(at, 0, 30 * PAGE)),
+            ("bytes and zeros", true, length, &|peer, at| {
+                peer.fill(at + 100 * PAGE, 1, 50 * PAGE);
+                peer.fill(at + 110 * PAGE, 0, PAGE);
+            }),
+            ("more than one answer has", true, length, &|peer, at| peer.fill(at, 3, length)),
+        ];
+        for (what, is_packed, length, write) in cases {
+            write(&mut plain, memory[0]);
+            write(&mut packing, memory[1]);
+            let expected = plain.changes(memory[0], length).expect("they are known");
+            let (mut all, mut done, mut came_packed) = (Vec::new(), 0, false);
+            while done < length {
+                let request = MemChanges { address: memory[1] + done, length: length - done, stream: 0 };
+                let (reply, tail, came) = ask_packed(&mut packing, &request);
+                assert!(tail.len() as u64 <= PACKED_PAGES_MAX * (PAGE + 12), "{name}, {what}");
+                let changes =
+                    Changes::parse(&request, &reply, &tail).expect("it makes sense").expect("known");
+                for (start, pages) in changes.iter() {
+                    match (pages, all.last_mut()) {
+                        (Pages::Bytes(more), Some(Change::Bytes(first, bytes)))
+                            if *first + bytes.len() as u64 == done + start =>
+                        {
+                            bytes.extend_from_slice(more);
+                        }
+                        (Pages::Bytes(bytes), _) => all.push(Change::Bytes(done + start, bytes.to_vec())),
+                        (Pages::Zeros(len), _) => all.push(Change::Zeros(done + start, len)),
+                    }
+                }
+                (done, came_packed) = (done + reply.covered, came_packed || came);
+            }
+            assert!(all == expected, "{name}, {what}");
+            assert_eq!(came_packed, is_packed, "{name}, {what}");
+        }
+        let request = MemChangesPacked { address: memory[0] + 1, length: 1, stream: 0 };
+        assert_eq!(plain.call_inline(&request, &[]).map(drop), Err(INVALID), "{name}");
+        let mut other = Peer::paged(&worker);
+        let address = other.watched(PAGE);
+        let request = MemChangesPacked { address, length: PAGE, stream: 0 };
+        assert_eq!(other.call_inline(&request, &[]).map(drop), Err(HipError::NOT_SUPPORTED), "{name}");
+    }
 }

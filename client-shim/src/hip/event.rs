@@ -128,13 +128,12 @@ pub(crate) fn elapsed_time(session: &Session, ms: Out<f32>, start: Event, stop: 
     if devices[0]? != devices[1]? {
         return Err(HipError::INVALID_HANDLE);
     }
-    let request = op::EventElapsedTime { start_event: start.wire(), stop_event: stop.wire() };
-    let mut reply = session.worker().ask(&request);
-    if are_settled && reply.as_ref().is_err_and(|error| *error == HipError::NOT_READY) {
+    let mut elapsed = session.elapsed_ms(start, stop);
+    if are_settled && elapsed == Err(HipError::NOT_READY) {
         session.worker().ask(&op::EventSynchronize { event: stop.wire() })?;
         session.worker().ask(&op::EventSynchronize { event: start.wire() })?;
-        reply = session.worker().ask(&request);
+        elapsed = session.elapsed_ms(start, stop);
     }
-    out.set(reply?.milliseconds);
+    out.set(elapsed?);
     Ok(())
 }

@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use hipr_abi::hipEventInterprocess;
+use hipr_abi::{hipEventDisableTiming, hipEventInterprocess};
+use hipr_proto::op::EventTime;
 use hipr_proto::{HipError, HipResult};
 
 use super::pending::{Mark, Scope};
+pub use super::times::Pair;
+use super::times::Times;
 use crate::convert::Event;
 use crate::worker::lock;
 
@@ -25,6 +28,8 @@ pub struct EventInfo {
     sending: u32,
     /// Whether recordings were sent at the same time, so that nobody knows which was the last.
     is_muddled: bool,
+    /// Number of its last recording, if it has times.
+    number: Option<u64>,
 }
 
 impl EventInfo {
@@ -32,7 +37,7 @@ impl EventInfo {
     /// case.
     pub fn new(flags: u32, device: i32) -> Self {
         let recorded = (flags & hipEventInterprocess != 0).then_some(0);
-        Self { flags, device, recorded, mark: None, sending: 0, is_muddled: false }
+        Self { flags, device, recorded, mark: None, sending: 0, is_muddled: false, number: None }
     }
 
     /// Returns whether other processes can use the event.
@@ -49,18 +54,42 @@ impl EventInfo {
 /// All events.
 #[derive(Debug, Default)]
 pub struct Events {
-    table: Mutex<HashMap<Event, EventInfo>>,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    events: HashMap<Event, EventInfo>,
+    times: Times,
+}
+
+impl Table {
+    /// Numbers a recording of an event that has times.
+    fn number(&mut self, event: Event) {
+        if let Some(info) = self.events.get_mut(&event)
+            && info.flags & hipEventDisableTiming == 0
+        {
+            info.number = Some(self.times.recorded(event));
+        }
+    }
+
+    /// Returns whether a recording is the last one of its event, and was sent.
+    fn is_last(events: &HashMap<Event, EventInfo>, event: Event, number: u64) -> bool {
+        events.get(&event).is_some_and(|info| {
+            info.number == Some(number) && info.recorded.is_some() && info.sending == 0 && !info.is_muddled
+        })
+    }
 }
 
 impl Events {
     /// Adds an event of a device.
     pub fn add(&self, event: Event, flags: u32, device: i32) {
-        lock(&self.table).insert(event, EventInfo::new(flags, device));
+        lock(&self.table).events.insert(event, EventInfo::new(flags, device));
     }
 
     /// Removes an event.
     pub fn remove(&self, event: Event) {
-        lock(&self.table).remove(&event);
+        lock(&self.table).events.remove(&event);
     }
 
     /// Returns the state of an event; fails if there is no such event.
@@ -68,7 +97,7 @@ impl Events {
     /// # Errors
     /// `hipErrorInvalidHandle`: there is none of this handle.
     pub fn info(&self, event: Event) -> HipResult<EventInfo> {
-        lock(&self.table).get(&event).copied().ok_or(HipError::INVALID_HANDLE)
+        lock(&self.table).events.get(&event).copied().ok_or(HipError::INVALID_HANDLE)
     }
 
     /// Notes that an event will be recorded on a stream, by a command that is queued.
@@ -76,7 +105,7 @@ impl Events {
     /// # Errors
     /// `hipErrorInvalidHandle`: there is none of this handle.
     pub(super) fn expect(&self, event: Event, stream: u64) -> HipResult<()> {
-        self.change(event, |info| (info.recorded, info.mark) = (Some(stream), None))
+        self.change(event, |info| (info.recorded, info.mark, info.number) = (Some(stream), None, None))
     }
 
     /// Notes that the recording of an event is about to be sent; returns the event's new state.
@@ -84,12 +113,13 @@ impl Events {
     /// # Errors
     /// `hipErrorInvalidHandle`: there is none of this handle.
     pub(super) fn begin_record(&self, event: Event, stream: u64) -> HipResult<EventInfo> {
-        self.change(event, |info| {
-            (info.recorded, info.mark) = (Some(stream), None);
-            info.sending += 1;
-            info.is_muddled = info.sending > 1;
-            *info
-        })
+        let mut table = lock(&self.table);
+        table.number(event);
+        let info = table.events.get_mut(&event).ok_or(HipError::INVALID_HANDLE)?;
+        (info.recorded, info.mark) = (Some(stream), None);
+        info.sending += 1;
+        info.is_muddled = info.sending > 1;
+        Ok(*info)
     }
 
     /// Notes that the recording of an event has been sent, and its place; does nothing if the event was destroyed meanwhile.
@@ -103,7 +133,49 @@ impl Events {
         });
     }
 
+    /// Returns the pairs of events of whose times the worker is to tell ahead of a wait.
+    pub fn pairs_before_wait(&self) -> Vec<Pair> {
+        let Table { events, times } = &mut *lock(&self.table);
+        if times.are_wanted() {
+            times.likely(None, |event, number| Table::is_last(events, event, number))
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Returns the milliseconds between two events if the worker has told them; otherwise the pairs of whose times it is to tell when it is asked
+    /// for these.
+    pub fn elapsed_ms(&self, start: Event, stop: Event) -> Result<f32, Vec<Pair>> {
+        let Table { events, times } = &mut *lock(&self.table);
+        let number_of = |event: Event| {
+            let number = events.get(&event)?.number?;
+            Table::is_last(events, event, number).then_some(number)
+        };
+        let Some(numbers) = number_of(start).zip(number_of(stop)) else { return Err(Vec::new()) };
+        if let Some(milliseconds) = times.get(numbers) {
+            return Ok(milliseconds);
+        }
+        times.wanted(numbers);
+        Err(times
+            .likely(Some(numbers.0.min(numbers.1)), |event, number| Table::is_last(events, event, number)))
+    }
+
+    /// Notes that the worker was asked for the times of these pairs, with the request of this number.
+    pub fn asked_times(&self, number: u64, pairs: Vec<Pair>) {
+        lock(&self.table).times.asked_for(number, pairs);
+    }
+
+    /// Returns whether the worker was asked for times and its answer is not known yet.
+    pub fn expects_times(&self) -> bool {
+        lock(&self.table).times.are_expected()
+    }
+
+    /// Learns the times that the worker has told: `told` returns those of the request of a number.
+    pub fn learn_times(&self, told: impl Fn(u64) -> Option<Box<[EventTime]>>) {
+        lock(&self.table).times.learn_told(told);
+    }
+
     fn change<T>(&self, event: Event, change: impl FnOnce(&mut EventInfo) -> T) -> HipResult<T> {
-        lock(&self.table).get_mut(&event).map(change).ok_or(HipError::INVALID_HANDLE)
+        lock(&self.table).events.get_mut(&event).map(change).ok_or(HipError::INVALID_HANDLE)
     }
 }

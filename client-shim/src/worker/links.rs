@@ -9,8 +9,8 @@
 
 use std::borrow::Cow;
 
-use hipr_client::{AnswerWithTail, CallError, Connection, Extra, Flight, Rows};
-use hipr_proto::op::{Handles, MemChanges};
+use hipr_client::{CallError, ChangesWithTail, Connection, Extra, Flight, Rows};
+use hipr_proto::op::{Handles, MemChanges, MemChangesPacked};
 use hipr_proto::{Features, HipResult, Op};
 
 use super::placer::Places;
@@ -241,36 +241,28 @@ impl Links {
         self.of_handle(ranges.first().map_or(0, |range| range.stream))
     }
 
-    /// Does what [`Connection::ask_all_tails`] does, with questions that are all for one worker.
-    pub(crate) fn ask_changes(
-        &self,
-        ranges: &[MemChanges],
-    ) -> Result<Vec<AnswerWithTail<MemChanges>>, CallError> {
-        let link = self.of_changes(ranges);
-        link.connection.ask_all_tails(&there(link, ranges), None)
+    /// Asks what has changed, with questions that are all for one worker, and waits for the answers.
+    pub(crate) fn ask_changes(&self, ranges: &[MemChanges]) -> Result<Vec<ChangesWithTail>, CallError> {
+        let begun = self.start_changes(ranges)?;
+        Ok(self.finish(begun)?.1)
     }
 
-    /// Does what [`Connection::start_all`] does; returns the number of the link as well.
+    /// Does what [`Connection::start_all`] does, with questions what has changed.
     pub(crate) fn start_all<F: Op>(
         &self,
         first: &F,
         extra: Extra<'_>,
         ranges: &[MemChanges],
     ) -> Result<Begun, CallError> {
-        self.route(first, extra, |link, first, extra| {
-            let flight = link.connection.start_all(Some((first, extra)), &there(link, ranges))?;
-            Ok(Begun { link: link.number, flight })
-        })
+        self.route(first, extra, |link, first, extra| begin(link, Some((first, extra)), ranges))
     }
 
     /// Does what [`start_all`](Self::start_all) does without a first request.
     pub(crate) fn start_changes(&self, ranges: &[MemChanges]) -> Result<Begun, CallError> {
-        let link = self.of_changes(ranges);
-        let flight = link.connection.start_all(None::<(&MemChanges, _)>, &there(link, ranges))?;
-        Ok(Begun { link: link.number, flight })
+        begin(self.of_changes(ranges), None::<(&MemChanges, _)>, ranges)
     }
 
-    /// Does what [`Connection::start_read`] does; returns the number of the link as well.
+    /// Does what [`Connection::start_read`] does, with questions what has changed.
     ///
     /// # Safety
     /// As there.
@@ -282,18 +274,28 @@ impl Links {
         ranges: &[MemChanges],
     ) -> Result<Begun, CallError> {
         self.route(first, extra, |link, first, extra| {
-            // SAFETY: as the caller says.
-            let flight = unsafe { link.connection.start_read(first, extra, rows, &there(link, ranges)) }?;
+            let (connection, ranges) = (&link.connection, there(link, ranges));
+            let flight = if connection.packs_changes() {
+                // SAFETY: as the caller says.
+                Questions::Packed(unsafe { connection.start_read(first, extra, rows, &packed(&ranges)) }?)
+            } else {
+                // SAFETY: as the caller says.
+                Questions::Plain(unsafe { connection.start_read(first, extra, rows, &ranges) }?)
+            };
             Ok(Begun { link: link.number, flight })
         })
     }
 
     /// Does what [`Connection::finish_all`] does.
-    pub(crate) fn finish(
-        &self,
-        begun: Begun,
-    ) -> Result<(HipResult<()>, Vec<AnswerWithTail<MemChanges>>), CallError> {
-        self.at(begun.link).connection.finish_all(begun.flight)
+    pub(crate) fn finish(&self, begun: Begun) -> Result<(HipResult<()>, Vec<ChangesWithTail>), CallError> {
+        let connection = &self.at(begun.link).connection;
+        match begun.flight {
+            Questions::Plain(flight) => connection.finish_all(flight),
+            Questions::Packed(flight) => {
+                let (first, answers) = connection.finish_all(flight)?;
+                Ok((first, answers.into_iter().map(|answer| connection.unpack_changes(answer)).collect()))
+            }
+        }
     }
 }
 
@@ -301,7 +303,35 @@ impl Links {
 #[derive(Debug)]
 pub(crate) struct Begun {
     link: usize,
-    flight: Flight<MemChanges>,
+    flight: Questions,
+}
+
+/// Questions what has changed, with what leaves ahead of them.
+#[derive(Debug)]
+enum Questions {
+    Plain(Flight<MemChanges>),
+    /// The pages may come packed.
+    Packed(Flight<MemChangesPacked>),
+}
+
+fn begin<F: Op>(
+    link: &Link,
+    first: Option<(&F, Extra<'_>)>,
+    ranges: &[MemChanges],
+) -> Result<Begun, CallError> {
+    let (connection, ranges) = (&link.connection, there(link, ranges));
+    let flight = if connection.packs_changes() {
+        Questions::Packed(connection.start_all(first, &packed(&ranges))?)
+    } else {
+        Questions::Plain(connection.start_all(first, &ranges)?)
+    };
+    Ok(Begun { link: link.number, flight })
+}
+
+fn packed(ranges: &[MemChanges]) -> Vec<MemChangesPacked> {
+    let packed =
+        |&MemChanges { address, length, stream }: &MemChanges| MemChangesPacked { address, length, stream };
+    ranges.iter().map(packed).collect()
 }
 
 /// Returns questions with the handles of a worker. Those of the first one bear no mark.

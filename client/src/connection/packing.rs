@@ -5,12 +5,12 @@ use std::mem;
 use std::sync::MutexGuard;
 use std::time::Instant;
 
-use hipr_io::unpack_into;
-use hipr_proto::op::{self, purpose};
-use hipr_proto::{Features, HipError, Op};
+use hipr_io::{unpack_all, unpack_into};
+use hipr_proto::op::{self, PACKED_PAGES_MAX, PAGE_BYTES, PAGE_RUNS_MAX, PageRun, purpose};
+use hipr_proto::{Features, HipError, Op, Wire};
 
 use super::transfers::{Download, Upload, UploadPart};
-use super::{Connection, Extra, Inner, Writer, decode};
+use super::{AnswerWithTail, Connection, Extra, Inner, Writer, decode};
 use crate::CallError;
 use crate::packing::{PART_BYTES, PARTS_AHEAD, PROBE_BYTES};
 use crate::replies::{Bulk, Rows};
@@ -100,6 +100,44 @@ impl Connection {
             return Ok(true);
         }
         inner.get_parts(download, size, done, rest).map(|()| true)
+    }
+}
+
+/// The answer to a question for changed pages, and the bytes behind its fixed part: runs, and pages as they are.
+pub type ChangesWithTail = AnswerWithTail<op::MemChanges>;
+
+impl Connection {
+    /// Returns whether it may pay to have changed pages packed by the worker, and it does so for
+    /// [`MemChangesPacked`](op::MemChangesPacked).
+    pub fn packs_changes(&self) -> bool {
+        self.features().contains(Features::PACKED_CHANGES)
+            && self.inner.packs_reads(PAGE_BYTES as usize).is_ok_and(|packs| packs)
+    }
+
+    /// Returns what an answer to [`MemChangesPacked`](op::MemChangesPacked) says as one to [`MemChanges`](op::MemChanges).
+    ///
+    /// # Errors
+    /// That of the answer; `UNKNOWN` if its bytes are not what it says.
+    pub fn unpack_changes(&self, answer: AnswerWithTail<op::MemChangesPacked>) -> ChangesWithTail {
+        let (reply, mut tail) = answer?;
+        let op::MemChangesPackedReply { covered, num_runs, is_known, pages_length, is_packed, .. } = reply;
+        if is_packed != 0 {
+            let pages_at = (num_runs.min(PAGE_RUNS_MAX) as usize * PageRun::SIZE).min(tail.len());
+            let is_short = pages_length <= PACKED_PAGES_MAX * PAGE_BYTES;
+            let pages = Some(pages_length).filter(|_| is_short).map(|len| unpack_all(&tail[pages_at..], len));
+            let Some(Ok(pages)) = pages else {
+                tracing::error!(
+                    "the worker at {} has sent bytes that are not packed pages",
+                    self.inner.address
+                );
+                return Err(HipError::UNKNOWN);
+            };
+            let saved = pages.len().saturating_sub(tail.len() - pages_at);
+            self.inner.counters.add(|c| &c.packed_bytes_saved, saved as u64);
+            tail.truncate(pages_at);
+            tail.extend_from_slice(&pages);
+        }
+        Ok((op::MemChangesReply { covered, num_runs, is_known }, tail))
     }
 }
 

@@ -8,6 +8,8 @@ use crate::wire::{Array, Wire, WireError};
 pub const PAGE_BYTES: u64 = 4096;
 /// Maximum number of runs in a reply; what comes behind them is asked for again.
 pub const PAGE_RUNS_MAX: u32 = 1 << 14;
+/// Maximum number of pages whose bytes a packed reply has; what comes behind them is asked for again.
+pub const PACKED_PAGES_MAX: u64 = 1 << 13;
 
 layout! {
     /// A run of changed pages: the first one, counted from the address of the request; their number; and whether their bytes follow

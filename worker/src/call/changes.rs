@@ -41,11 +41,22 @@ pub(super) fn push(call: &mut Call<'_>, r: MemPush) -> HipResult<Continuation> {
 /// Returns what the client does not know of a watched range.
 pub(super) fn changes(call: &mut Call<'_>, r: MemChanges) -> HipResult<Continuation> {
     call.check_feature(Features::PAGES)?;
+    look(call, r, false)
+}
+
+/// Returns the same, packed if that pays.
+pub(super) fn packed(call: &mut Call<'_>, r: MemChangesPacked) -> HipResult<Continuation> {
+    call.check_feature(Features::PAGES.union(Features::PACKED_CHANGES))?;
+    let MemChangesPacked { address, length, stream } = r;
+    look(call, MemChanges { address, length, stream }, true)
+}
+
+fn look(call: &mut Call<'_>, r: MemChanges, packs: bool) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let base = call.owned.allocation_at(r.address)?.base;
     if !call.owned.watches.has(base, r.address, r.length) {
         return Err(HipError::INVALID_VALUE);
     }
     call.check_uncaptured_stream(r.stream)?;
-    Ok(Continuation::Changes { base, src: Region::flat(r.address, r.length), stream: r.stream })
+    Ok(Continuation::Changes { base, src: Region::flat(r.address, r.length), stream: r.stream, packs })
 }

@@ -2,9 +2,10 @@
 
 use hipr_abi::hipStreamNonBlocking;
 use hipr_proto::op::*;
-use hipr_proto::{Features, HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult, Wire};
 
 use super::{Call, Continuation};
+use crate::owned::AskedTimes;
 use hipr_device::WaitFor;
 
 fn create_one(call: &mut Call<'_>, flags: u32, priority: i32) -> HipResult<u64> {
@@ -181,8 +182,17 @@ pub(super) fn event_watch(call: &mut Call<'_>, r: EventWatch) -> HipResult<Conti
 }
 
 pub(super) fn event_elapsed_time(call: &mut Call<'_>, r: EventElapsedTime) -> HipResult<Continuation> {
-    call.check_uncaptured_event(r.start_event)?;
-    call.check_uncaptured_event(r.stop_event)?;
-    let milliseconds = call.context()?.event_elapsed_ms(r.start_event, r.stop_event)?;
+    let milliseconds = call.owned.event_elapsed_ms(r.start_event, r.stop_event)?;
     call.reply(EventElapsedTimeReply { milliseconds })
+}
+
+/// Notes the events between which the client wants to be told the times (`session/watched.rs`).
+pub(super) fn event_times(call: &mut Call<'_>, r: EventTimes, mut tail: &[u8]) -> HipResult<Continuation> {
+    call.check_feature(Features::TIMES)?;
+    if r.count as usize > TIMES_MAX {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let pairs: Result<_, _> = (0..r.count).map(|_| EventPair::take(&mut tail)).collect();
+    call.owned.asked_times = Some(AskedTimes { number: r.number, pairs: pairs? });
+    call.done()
 }

@@ -7,11 +7,13 @@
 use std::ops::Range;
 use std::task::Poll;
 
-use hipr_proto::op::{MemChangesReply, PAGE_BYTES, PAGE_RUNS_MAX, PageRun};
-use hipr_proto::{HipError, HipResult, Inline, Outcome, Ticket, Wire};
+use hipr_proto::op::{MemChangesPackedReply, MemChangesReply, PAGE_BYTES, PageRun};
+use hipr_proto::{HipError, HipResult, Inline, Opcode, Outcome, Ticket, Wire};
 
 use super::Session;
-use super::look::{Look, Telling};
+use super::frames::Packed;
+use super::look::{Look, PackingChanges, Telling};
+use super::packed::{error_of, pack_piece};
 use super::state::State;
 use crate::env::Env;
 use crate::owned::Difference;
@@ -40,9 +42,9 @@ impl Session {
         let looked = match look.open.front().cloned() {
             Some(pages) => self.compare(env, &mut look, pages),
             None => {
-                let room = u64::from(PAGE_RUNS_MAX).saturating_sub(look.runs.len() as u64);
+                let room = look.room();
                 if look.taken == look.src.width || room < PART_PAGES_MIN {
-                    self.tell(ticket, *look);
+                    self.tell(env, ticket, *look);
                     return Poll::Ready(());
                 }
                 Poll::Ready(self.take_part(&mut look, room))
@@ -124,27 +126,91 @@ impl Session {
 
     /// Replies that the client has to copy the range.
     fn say_unknown(&mut self, ticket: Ticket) {
-        self.complete(ticket, Outcome::ok(&MemChangesReply { covered: 0, num_runs: 0, is_known: 0 }));
+        let outcome = outcome(ticket.op(), MemChangesPackedReply::ZERO);
+        self.complete(ticket, outcome);
     }
 
-    /// Replies with what has been found.
-    fn tell(&mut self, ticket: Ticket, look: Look) {
-        let Look { base, src, taken, runs, .. } = look;
-        let reply = MemChangesReply { covered: taken, num_runs: runs.len() as u32, is_known: 1 };
+    /// Replies with what has been found, or begins to pack it.
+    fn tell(&mut self, env: &Env<'_>, ticket: Ticket, look: Look) {
+        let Look { base, src, taken, runs, packs, .. } = look;
         let mut table = Vec::with_capacity(runs.len() * PageRun::SIZE);
         runs.iter().for_each(|run| run.put(&mut table));
         let with_bytes = runs.iter().filter(|run| run.kind == PageRun::BYTES);
-        let len = table.len() as u64 + with_bytes.map(|run| run.bytes(src.width).1).sum::<u64>();
+        let len_bytes = with_bytes.map(|run| run.bytes(src.width).1).sum();
+        let telling = Telling { base, src, runs, table, sent: (0, 0, 0) };
+        let packing = if packs { PackingChanges::new(env, telling, taken, len_bytes) } else { Err(telling) };
+        match packing {
+            Ok(packing) => self.state = State::PackChanges { ticket, packing: Box::new(packing) },
+            Err(telling) => self.tell_unpacked(ticket, telling, taken, len_bytes),
+        }
+    }
+
+    /// Replies with what has been found, as it is: `len_bytes` of pages.
+    fn tell_unpacked(&mut self, ticket: Ticket, telling: Telling, covered: u64, len_bytes: u64) {
+        let len = telling.table.len() as u64 + len_bytes;
+        let reply = MemChangesPackedReply {
+            covered,
+            num_runs: telling.runs.len() as u32,
+            is_known: 1,
+            pages_length: len_bytes,
+            ..MemChangesPackedReply::ZERO
+        };
         let inline = if len > 0 { Inline::Stream(len) } else { Inline::None };
-        self.complete(ticket, Outcome::ok(&reply).with_inline(inline));
+        let outcome = outcome(ticket.op(), reply).with_inline(inline);
+        self.complete(ticket, outcome);
         if len == 0 {
             return;
         }
         if self.responder.stream_left() == 0 {
             // The reply has become an error.
+            return self.owned.watches.give_up(telling.base);
+        }
+        self.state = State::Tell(Box::new(telling));
+    }
+
+    /// Packs the next bytes of pages, and replies when all are. If the first bytes show that it does not pay, all are sent as they are.
+    pub(super) fn pack_changes(&mut self, env: &Env<'_>, ticket: Ticket, mut packing: Box<PackingChanges>) {
+        self.may_be_slow = true;
+        let PackingChanges { telling, covered, len_bytes, at, packer, packed, .. } = &mut *packing;
+        let (covered, len_bytes, base) = (*covered, *len_bytes, telling.base);
+        let left = usize::try_from(len_bytes - *at).unwrap_or(usize::MAX);
+        let mut piece = vec![0; left.min(env.limits.chunk_bytes)];
+        telling.fill(&self.owned.watches, &mut piece);
+        self.turn_bytes += piece.len();
+        let is_first = *at == 0;
+        if is_first && !packer.is_worth(&piece, packed) {
+            let mut telling = packing.telling;
+            telling.sent = (0, 0, 0);
+            return self.tell_unpacked(ticket, telling, covered, len_bytes);
+        }
+        *at += piece.len() as u64;
+        let is_last = *at == len_bytes;
+        if let Err(why) = pack_piece(packer, packed, &piece, is_first, len_bytes, is_last) {
+            // What was taken is lost.
+            self.owned.watches.give_up(base);
+            return self.complete(ticket, Outcome::error(error_of(why)));
+        }
+        if !is_last {
+            self.state = State::PackChanges { ticket, packing };
+            return;
+        }
+        let PackingChanges { telling: Telling { runs, table: mut bytes, .. }, packed, counted, .. } =
+            *packing;
+        bytes.extend_from_slice(&packed);
+        let reply = MemChangesPackedReply {
+            covered,
+            num_runs: runs.len() as u32,
+            is_known: 1,
+            pages_length: len_bytes,
+            is_packed: 1,
+            reserved: 0,
+        };
+        self.complete(ticket, Outcome::ok(&reply).with_inline(Inline::Stream(bytes.len() as u64)));
+        if self.responder.stream_left() == 0 {
+            // The reply has become an error.
             return self.owned.watches.give_up(base);
         }
-        self.state = State::Tell(Box::new(Telling { base, src, runs, table, sent: (0, 0, 0) }));
+        self.state = State::SendPacked(Packed { bytes, _counted: counted });
     }
 
     /// Sends the next bytes of a reply.
@@ -159,4 +225,13 @@ impl Session {
             self.state = State::Tell(telling);
         }
     }
+}
+
+/// Returns the outcome of one of the two operations that tell changes.
+fn outcome<B>(op: Opcode, reply: MemChangesPackedReply) -> Outcome<B> {
+    if op == Opcode::MEM_CHANGES_PACKED {
+        return Outcome::ok(&reply);
+    }
+    let MemChangesPackedReply { covered, num_runs, is_known, .. } = reply;
+    Outcome::ok(&MemChangesReply { covered, num_runs, is_known })
 }

@@ -48,5 +48,13 @@ pub(super) struct Packing {
     pub(super) packer: Packer,
     pub(super) packed: Vec<u8>,
     /// Counts the memory of all this.
+    pub(super) counted: Counted,
+}
+
+/// A frame that is being sent, or what comes ahead of it and the frame.
+#[derive(Debug)]
+pub(super) struct Packed {
+    pub(super) bytes: Vec<u8>,
+    /// Counts the memory of all this.
     pub(super) _counted: Counted,
 }

@@ -3,8 +3,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use hipr_proto::op::{PAGE_BYTES, PageRun};
+use hipr_io::Packer;
+use hipr_proto::op::{PACKED_MIN_BYTES, PACKED_PAGES_MAX, PAGE_BYTES, PAGE_RUNS_MAX, PageRun};
 
+use super::counted::Counted;
+use crate::env::Env;
 use crate::owned::Watches;
 use hipr_device::Region;
 
@@ -23,18 +26,29 @@ pub(super) struct Look {
     pub(super) piece: Vec<u8>,
     pub(super) have: usize,
     pub(super) runs: Vec<PageRun>,
+    /// Number of pages whose bytes are sent.
+    pub(super) pages: u64,
+    /// Whether the bytes of the pages are packed if that pays.
+    pub(super) packs: bool,
 }
 
 impl Look {
     /// Begins to look at a range of the allocation at `base`.
-    pub(super) fn new(base: u64, src: Region, stream: u64) -> Self {
+    pub(super) fn new(base: u64, src: Region, stream: u64, packs: bool) -> Self {
         let (open, piece, runs) = (VecDeque::new(), Vec::new(), Vec::new());
-        Self { base, src, stream, taken: 0, open, piece, have: 0, runs }
+        Self { base, src, stream, taken: 0, open, piece, have: 0, runs, pages: 0, packs }
+    }
+
+    /// Returns of how many more pages the notes may be taken, so that the reply has room for what is found there.
+    pub(super) fn room(&self) -> u64 {
+        let room = u64::from(PAGE_RUNS_MAX).saturating_sub(self.runs.len() as u64);
+        if self.packs { room.min(PACKED_PAGES_MAX.saturating_sub(self.pages)) } else { room }
     }
 
     /// Adds a changed page at an offset.
     pub(super) fn add(&mut self, offset: u64, kind: u32) {
         let page = u32::try_from(offset / PAGE_BYTES).unwrap_or(u32::MAX);
+        self.pages += u64::from(kind == PageRun::BYTES);
         match self.runs.last_mut().filter(|run| run.kind == kind && run.end() == u64::from(page)) {
             Some(run) => run.count += 1,
             None => self.runs.push(PageRun { first: page, count: 1, kind }),
@@ -62,6 +76,42 @@ pub(super) struct Telling {
     pub(super) table: Vec<u8>,
     /// Number of bytes of the table that were sent, of runs that were sent, and of bytes of the run that comes next.
     pub(super) sent: (usize, usize, u64),
+}
+
+/// Changes whose pages are being packed.
+#[derive(Debug)]
+pub(super) struct PackingChanges {
+    /// The changes; its table has been copied.
+    pub(super) telling: Telling,
+    /// Number of bytes that were looked at.
+    pub(super) covered: u64,
+    /// Number of bytes of the pages, and of those that have been packed.
+    pub(super) len_bytes: u64,
+    pub(super) at: u64,
+    pub(super) packer: Packer,
+    pub(super) packed: Vec<u8>,
+    /// Counts the memory of all this.
+    pub(super) counted: Counted,
+}
+
+impl PackingChanges {
+    /// Begins to pack the pages of changes, `len_bytes` of them; gives the changes back if they are too few for that to pay, or there is no
+    /// memory for it.
+    pub(super) fn new(
+        env: &Env<'_>,
+        mut telling: Telling,
+        covered: u64,
+        len_bytes: u64,
+    ) -> Result<Self, Telling> {
+        let bytes = usize::try_from(len_bytes).unwrap_or(usize::MAX);
+        let counted = Counted::new(bytes.saturating_add(Packer::MAX_BYTES), env.budget, env.limits);
+        let (Ok(counted), Ok(packer), true) = (counted, Packer::new(), bytes >= PACKED_MIN_BYTES) else {
+            return Err(telling);
+        };
+        // The table stays as it is.
+        telling.sent.0 = telling.table.len();
+        Ok(Self { telling, covered, len_bytes, at: 0, packer, packed: Vec::new(), counted })
+    }
 }
 
 impl Telling {

@@ -9,7 +9,7 @@ use hipr_proto::{HipError, HipResult, Inline, Opcode, Outcome, Ticket, Wire};
 
 use super::Session;
 use super::counted::Counted;
-use super::frames::{Packing, Unpacking};
+use super::frames::{Packed, Packing, Unpacking};
 use super::state::{Arriving, State, Write};
 use crate::call::Unpack;
 use crate::env::Env;
@@ -36,7 +36,7 @@ pub(super) fn count_beside(
     }
 }
 
-fn error_of(why: PackError) -> HipError {
+pub(super) fn error_of(why: PackError) -> HipError {
     match why {
         PackError::Damaged => HipError::INVALID_VALUE,
         PackError::Memory => HipError::OUT_OF_MEMORY,
@@ -145,7 +145,7 @@ impl Session {
         let counted = Counted::new(bytes, env.budget, env.limits).ok().filter(|_| is_told);
         let packing = counted.and_then(|counted| {
             let packer = Packer::new().ok()?;
-            Some(Packing { src, stream, offset: 0, packer, packed: Vec::new(), _counted: counted })
+            Some(Packing { src, stream, offset: 0, packer, packed: Vec::new(), counted })
         });
         match packing {
             Some(packing) => self.state = State::Pack { ticket, packing: Box::new(packing) },
@@ -200,7 +200,8 @@ impl Session {
                 let reply = GetPackedReply { is_packed: 1, reserved: 0 };
                 self.complete(ticket, Outcome::ok(&reply).with_inline(inline));
                 if self.responder.stream_left() > 0 {
-                    self.state = State::SendPacked(packing);
+                    let Packing { packed: bytes, counted, .. } = *packing;
+                    self.state = State::SendPacked(Packed { bytes, _counted: counted });
                 }
             }
             Ok(()) => {
@@ -213,16 +214,16 @@ impl Session {
     }
 
     /// Sends the next bytes of a frame.
-    pub(super) fn send_packed(&mut self, env: &Env<'_>, packing: Box<Packing>) {
+    pub(super) fn send_packed(&mut self, env: &Env<'_>, packed: Packed) {
         let left = usize::try_from(self.responder.stream_left()).unwrap_or(usize::MAX);
-        let at = packing.packed.len().saturating_sub(left);
-        let rest = packing.packed.get(at..).unwrap_or_default();
+        let at = packed.bytes.len().saturating_sub(left);
+        let rest = packed.bytes.get(at..).unwrap_or_default();
         let piece = rest.get(..env.limits.chunk_bytes).unwrap_or(rest);
         let body = env.bodies.body(piece.len(), |bytes| bytes.copy_from_slice(piece));
         self.turn_bytes += piece.len();
         self.broken = self.broken.or(self.responder.push_data(body).err());
         if self.responder.stream_left() > 0 {
-            self.state = State::SendPacked(packing);
+            self.state = State::SendPacked(packed);
         }
     }
 
@@ -252,7 +253,7 @@ impl Session {
 }
 
 /// Packs a piece of `length` bytes, the first one and the last one with the frame's begin and end.
-fn pack_piece(
+pub(super) fn pack_piece(
     packer: &mut Packer,
     packed: &mut Vec<u8>,
     piece: &[u8],

@@ -7,9 +7,9 @@ use hipr_io::{Budget, Span};
 use hipr_proto::{HipError, HipResult, Ticket};
 
 use super::counted::Counted;
-use super::frames::{Packing, Unpacking};
+use super::frames::{Packed, Packing, Unpacking};
 use super::from_peer::FromPeer;
-use super::look::{Look, Telling};
+use super::look::{Look, PackingChanges, Telling};
 use crate::SessionLimits;
 use crate::apart::Outstanding;
 use crate::cache::{Asked, Keeping, Promise};
@@ -58,11 +58,13 @@ pub(super) enum State {
     /// A reply's bytes are read from the device and packed.
     Pack { ticket: Ticket, packing: Box<Packing> },
     /// A reply's packed bytes are sent, as fast as the peer receives them.
-    SendPacked(Box<Packing>),
+    SendPacked(Packed),
     /// Files are looked for that are chunks of the cache.
     Have { ticket: Ticket, asked: Asked },
     /// The changes are sent, as fast as the peer receives them.
     Tell(Box<Telling>),
+    /// The pages of the changes are packed.
+    PackChanges { ticket: Ticket, packing: Box<PackingChanges> },
 }
 
 /// A copy to the device whose bytes are arriving.
@@ -163,7 +165,7 @@ pub(super) enum Wait {
     /// The work of a stream; then memory is read, and packed if `packs` says so and it pays.
     Read { src: Region, stream: u64, packs: bool },
     /// The work of a stream; then the session looks for what has changed in the allocation at `base`.
-    Changes { base: u64, src: Region, stream: u64 },
+    Changes { base: u64, src: Region, stream: u64, packs: bool },
     /// The first bytes of a read; then they are sent.
     Fetch { src: Region, stream: u64, packs: bool },
     /// The work of a stream of another session and the first bytes of that session's memory, by a capability; then they are sent.

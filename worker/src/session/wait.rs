@@ -76,10 +76,10 @@ impl Session {
                     return;
                 }
             }
-            Wait::Changes { base, src, stream } => {
+            Wait::Changes { base, src, stream, packs } => {
                 self.owned.unstage(Some(stream));
                 if result.is_ok() {
-                    return self.begin_look(ticket, Look::new(base, src, stream));
+                    return self.begin_look(ticket, Look::new(base, src, stream, packs));
                 }
             }
             Wait::Readable { src, stream, offset, len_bytes } => {

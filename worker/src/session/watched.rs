@@ -1,4 +1,5 @@
-//! Tells a client when a query would no longer find that a stream or an event is not done (`WATCH_OVER`).
+//! Tells a client when a query would no longer find that a stream or an event is not done (`WATCH_OVER`), and the times between events
+//! (`TIMES_TOLD`).
 //!
 //! A client that has asked for this answers such queries by itself. So it is told before each reply of the session: no reply is later
 //! than the end of work that the client takes for unfinished. It is also told at the end of each turn; the device wakes the session.
@@ -6,12 +7,17 @@
 use super::Session;
 
 impl Session {
-    /// Tells the client what kernels have printed and which of what it watches is done, if the request that is about to be completed is answered.
+    /// Tells the client what kernels have printed, which of what it watches is done, and the times that it has asked for, if the request that is
+    /// about to be completed is answered.
     #[inline]
     pub(super) fn tell_before(&mut self, wants_reply: bool) {
         if wants_reply {
             self.send_printed();
             self.check_watched();
+            if let Some(asked) = self.owned.asked_times.take() {
+                let (told, list) = self.owned.times_of(asked);
+                self.broken = self.broken.or(self.responder.notify(&told, &list).err());
+            }
         }
     }
 
