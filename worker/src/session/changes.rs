@@ -12,7 +12,7 @@ use hipr_proto::{HipError, HipResult, Inline, Opcode, Outcome, Ticket, Wire};
 
 use super::Session;
 use super::frames::Packed;
-use super::look::{Look, PackingChanges, Telling};
+use super::look::{Look, PackingChanges, Telling, packer_for};
 use super::packed::{error_of, pack_piece};
 use super::state::State;
 use crate::env::Env;
@@ -137,12 +137,15 @@ impl Session {
         runs.iter().for_each(|run| run.put(&mut table));
         let with_bytes = runs.iter().filter(|run| run.kind == PageRun::BYTES);
         let len_bytes = with_bytes.map(|run| run.bytes(src.width).1).sum();
-        let telling = Telling { base, src, runs, table, sent: (0, 0, 0) };
-        let packing = if packs { PackingChanges::new(env, telling, taken, len_bytes) } else { Err(telling) };
-        match packing {
-            Ok(packing) => self.state = State::PackChanges { ticket, packing: Box::new(packing) },
-            Err(telling) => self.tell_unpacked(ticket, telling, taken, len_bytes),
-        }
+        let mut telling = Telling { base, src, runs, table, sent: (0, 0, 0) };
+        let Some((packer, counted)) = packs.then(|| packer_for(env, len_bytes)).flatten() else {
+            return self.tell_unpacked(ticket, telling, taken, len_bytes);
+        };
+        // The table stays as it is.
+        telling.sent.0 = telling.table.len();
+        let (at, packed) = (0, Vec::new());
+        let packing = PackingChanges { telling, covered: taken, len_bytes, at, packer, packed, counted };
+        self.state = State::PackChanges { ticket, packing: Box::new(packing) };
     }
 
     /// Replies with what has been found, as it is: `len_bytes` of pages.

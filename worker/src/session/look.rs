@@ -94,24 +94,14 @@ pub(super) struct PackingChanges {
     pub(super) counted: Counted,
 }
 
-impl PackingChanges {
-    /// Begins to pack the pages of changes, `len_bytes` of them; gives the changes back if they are too few for that to pay, or there is no
-    /// memory for it.
-    pub(super) fn new(
-        env: &Env<'_>,
-        mut telling: Telling,
-        covered: u64,
-        len_bytes: u64,
-    ) -> Result<Self, Telling> {
-        let bytes = usize::try_from(len_bytes).unwrap_or(usize::MAX);
-        let counted = Counted::new(bytes.saturating_add(Packer::MAX_BYTES), env.budget, env.limits);
-        let (Ok(counted), Ok(packer), true) = (counted, Packer::new(), bytes >= PACKED_MIN_BYTES) else {
-            return Err(telling);
-        };
-        // The table stays as it is.
-        telling.sent.0 = telling.table.len();
-        Ok(Self { telling, covered, len_bytes, at: 0, packer, packed: Vec::new(), counted })
+/// Returns what packs `len_bytes` of pages, and what counts the memory for it; `None` if they are too few for that to pay, or there is no memory.
+pub(super) fn packer_for(env: &Env<'_>, len_bytes: u64) -> Option<(Packer, Counted)> {
+    let bytes = usize::try_from(len_bytes).unwrap_or(usize::MAX);
+    if bytes < PACKED_MIN_BYTES {
+        return None;
     }
+    let counted = Counted::new(bytes.saturating_add(Packer::MAX_BYTES), env.budget, env.limits).ok()?;
+    Some((Packer::new().ok()?, counted))
 }
 
 impl Telling {
