@@ -19,8 +19,17 @@ pub(crate) struct Times {
 struct State {
     /// Number of the last request.
     last: u64,
-    /// The requests: how many times each has asked for, and what was told.
-    asked: VecDeque<(u64, u32, Option<Box<[EventTime]>>)>,
+    asked: VecDeque<Asked>,
+}
+
+/// A request.
+#[derive(Debug)]
+struct Asked {
+    number: u64,
+    /// How many times it has asked for.
+    count: u32,
+    /// What was told.
+    times: Option<Box<[EventTime]>>,
 }
 
 impl Times {
@@ -36,27 +45,26 @@ impl Times {
         if state.asked.len() == UNREAD_MAX {
             state.asked.pop_front();
         }
-        state.asked.push_back((number, count, None));
+        state.asked.push_back(Asked { number, count, times: None });
         number
     }
 
     /// Learns what the worker tells, once, and only of as many as were asked for: a worker may say anything.
     pub(crate) fn learn(&self, told: TimesTold, mut list: &[u8]) {
         let mut state = self.state();
-        let asked = state.asked.iter_mut().find(|(number, ..)| *number == told.number);
-        let Some((_, _, times)) = asked.filter(|(_, count, times)| *count == told.count && times.is_none())
-        else {
-            return;
+        let is_open = |asked: &&mut Asked| {
+            asked.number == told.number && asked.count == told.count && asked.times.is_none()
         };
+        let Some(asked) = state.asked.iter_mut().find(is_open) else { return };
         let list: Result<Box<[EventTime]>, _> = (0..told.count).map(|_| EventTime::take(&mut list)).collect();
-        *times = list.ok();
+        asked.times = list.ok();
     }
 
     /// Returns what was told for a request, once; `None` if nothing was, or it is not known.
     pub(crate) fn take(&self, number: u64) -> Option<Box<[EventTime]>> {
         let mut state = self.state();
-        let place = state.asked.iter().position(|(asked, _, times)| *asked == number && times.is_some())?;
-        state.asked.remove(place)?.2
+        let place = state.asked.iter().position(|asked| asked.number == number && asked.times.is_some())?;
+        state.asked.remove(place)?.times
     }
 }
 
