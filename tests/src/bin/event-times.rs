@@ -63,8 +63,8 @@ fn run(way: &str) -> Result<(), Failed> {
         "event" => done(unsafe { (hip.hipEventSynchronize)(event) }),
         // SAFETY: the null stream.
         "stream" => done(unsafe { (hip.hipStreamSynchronize)(null_mut()) }),
-        // SAFETY: `word` has four bytes, as the buffer does.
         "copy" => {
+            // SAFETY: `word` has four bytes, as the buffer does.
             done(unsafe { (hip.hipMemcpy)(from_mut(&mut word).cast(), y.pointer(), 4, DEVICE_TO_HOST) })
         }
         _ => Ok(hip.synchronize()?),
