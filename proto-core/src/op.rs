@@ -759,8 +759,8 @@ operations! {
         => ();
 
     /// Asks to be told the times between events of these pairs, at most 64. One `TIMES_TOLD` with this `number` comes right before the next
-    /// reply, for which the worker may have waited until the events happened. The session's next such request takes the place of one that was
-    /// not told. A session needs the features NOTIFICATIONS and TIMES for this.
+    /// reply, for which the worker may have waited until the events happened; not before that to `SHUTDOWN`. The session's next such request takes
+    /// the place of one that was not told. A session needs the features NOTIFICATIONS and TIMES for this.
     0x02E4 EVENT_TIMES event_times "hipEventElapsedTime" Extension forget Exempt:
         EventTimes { number: u64, count: u32, reserved: u32 }
             + Small("pairs:{start:u64 stop:u64}[count]", |r| Exact(items::<EventPair>(r.count)))

@@ -228,6 +228,24 @@ mutations! {
         "call.check_feature(Features::PACKED)?;
     let PutPacked"
         => "let PutPacked";
+    transcript_is_the_models: "variables that are asked for later have no numbers", "owned/modules.rs",
+        "module.variables = variables.into();"
+        => "if module.variables.is_empty() { module.variables = variables.into(); }";
+    transcript_is_the_models: "a copy may go behind the end of a variable", "call/copy.rs",
+        "r.offset.checked_add(r.length).is_none_or(|end| end > size)"
+        => "r.offset.checked_add(r.length).is_none_or(|end| end > size + 1)";
+    transcript_is_the_models: "the variables of a module are told without the feature", "call/module.rs",
+        "call.check_feature(Features::VARIABLES)?;
+    call.owned.check_module(r.module)?;"
+        => "call.owned.check_module(r.module)?;";
+    transcript_is_the_models: "the first request for times is told, and not the last", "call/stream.rs",
+        "call.owned.asked_times = Some(AskedTimes { number: r.number, pairs: pairs? });"
+        => "call.owned.asked_times.get_or_insert(AskedTimes { number: r.number, pairs: pairs? });";
+    transcript_is_the_models: "times are told behind any request", "session/watched.rs",
+        "if wants_reply {
+            self.send_printed();"
+        => "if wants_reply || self.owned.asked_times.is_some() {
+            self.send_printed();";
     transcript_is_the_models: "the name of an unloaded module stays", "owned/modules.rs",
         "self.names.forget(Handle::Module, module);"
         => "";

@@ -3,7 +3,7 @@
 use hipr_proto::{FLAG_RESPONSE, Header, HipError, Limits, Opcode};
 use hipr_testkit::worker_world::Plan;
 use hipr_testkit::worker_world::plan::{Act, Client};
-use hipr_testkit::worker_world::request::Request;
+use hipr_testkit::worker_world::request::{PLACING, Request};
 use hipr_worker::device::script::Fault;
 
 /// Returns all cases with their names.
@@ -35,7 +35,7 @@ pub(crate) fn all() -> Vec<(&'static str, Plan)> {
 /// Adds calls of every kind, answered and unanswered.
 fn work(client: &mut Client, rounds: u8) {
     let base = client.model.base();
-    client.tell(Request::Offer);
+    client.tell(Request::Offer(PLACING));
     for round in 0..rounds {
         client.tell(Request::Fill(base, 1000, round));
         client.tell(Request::Up(base + 100, 300 + usize::from(round)));

@@ -7,7 +7,7 @@ use hipr_worker::SessionLimits;
 use hipr_worker::device::script::{Fault, TOTAL_BYTES};
 
 use super::plan::{Act, Client, Plan};
-use super::request::{Call, KERNEL, Request};
+use super::request::{Call, KERNEL, PLACING, Request, TOLD, VARIABLES};
 use crate::choices::{Choices, noise};
 
 /// The clock of the world, which decides what can be drawn: a world over sockets has to wait for timeouts, so that none are
@@ -96,7 +96,9 @@ impl Plan {
             plan.client(|client| {
                 let half_bytes = tail_max_bytes.next_power_of_two();
                 if !choices.one_in(4) {
-                    client.call(Call { request: Request::Offer, loud: choices.one_in(2), fault: None });
+                    let features = if choices.one_in(2) { PLACING } else { TOLD };
+                    let request = Request::Offer(features);
+                    client.call(Call { request, loud: choices.one_in(2), fault: None });
                 }
                 for _ in 0..choices.between(1, sizes.calls_max) {
                     draw_calls(client, choices, &sizes, half_bytes);
@@ -184,7 +186,11 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
     };
     let spoiled = if choices.one_in(10) { half_bytes } else { 0 };
     let ptr = client.model.base() + choices.below(half_bytes - len.min(half_bytes) + 1) + spoiled;
-    match choices.below(27) {
+    match choices.below(33) {
+        27 | 28 => draw_variables(choices, client),
+        29 => draw_put(choices, client),
+        30 => draw_variable_read(choices, client),
+        31 => Request::Times(choices.below(100), choices.below(4) as u32),
         0 => Request::Ping,
         1 | 2 => Request::Up(ptr, len as usize),
         3 | 4 => Request::Down(ptr, len),
@@ -205,6 +211,29 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
         23 | 24 => Request::UpPacked(ptr, len as usize, choices.one_in(6)),
         25 => Request::DownPacked(ptr, len),
         _ => Request::Synchronize,
+    }
+}
+
+/// Draws a question for variables of a module.
+fn draw_variables(choices: &mut Choices<'_>, client: &Client) -> Request {
+    let count = 1 + choices.below(4);
+    let which = (0..count).map(|_| choices.index(VARIABLES.len())).collect();
+    Request::Variables(draw_object(choices, client, Handle::Module), choices.below(100), which)
+}
+
+/// Draws a copy to a variable by its number: mostly within a small one.
+fn draw_put(choices: &mut Choices<'_>, client: &Client) -> Request {
+    let (offset, len) = (choices.below(9), choices.below(9) as usize);
+    let module = draw_object(choices, client, Handle::Module);
+    Request::Put(module, choices.below(4) as u32, offset, len)
+}
+
+/// Draws a copy from a variable, at most one byte too long.
+fn draw_variable_read(choices: &mut Choices<'_>, client: &Client) -> Request {
+    let all: Vec<_> = client.model.variables().collect();
+    match choices.pick(&all) {
+        Some(&(address, size)) => Request::Down(address, choices.below(size + 2)),
+        None => Request::Ping,
     }
 }
 
@@ -271,8 +300,9 @@ fn draw_fault(choices: &mut Choices<'_>, request: &Request) -> Option<Fault> {
 fn draw_end(client: &mut Client, choices: &mut Choices<'_>, sizes: &Sizes, waits: &Waits) {
     let kinds = if waits.clock == Clock::Virtual { 9 } else { 7 };
     match choices.below(kinds) {
-        0 | 1 => return,
-        2 => client.act(Act::HalfClose),
+        // Who is told something reads to the end: what is unread when a socket is closed takes along what was sent last.
+        0 | 1 if !client.model.is_told() => return,
+        0..=2 => client.act(Act::HalfClose),
         3 => {
             let call = Call { request: Request::Shutdown, loud: choices.one_in(2), fault: None };
             client.call(call);

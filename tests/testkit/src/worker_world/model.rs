@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use hipr_proto::op::{ClientName, Handle};
-use hipr_proto::{Class, HipError, Wire, op};
+use hipr_proto::{Class, Features, HipError, Opcode, Wire, op};
 use hipr_worker::device::script::{Fault, Script, TOTAL_BYTES};
 
 use super::places::Places;
-use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, OFFERED, Request};
+use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, Request, VARIABLES};
 
 /// Allocations that each `MEM_LEASE` adds, of a session that may have many.
 const LEASE_ALLOCATIONS: u64 = 4096;
@@ -26,13 +26,27 @@ pub enum Learned {
         /// The bytes after the fixed part.
         data: Vec<u8>,
     },
+    /// The worker told something: a notification of this operation, its fixed part and its tail.
+    Told(Opcode, Vec<u8>, Vec<u8>),
     /// The connection ended before the reply.
     Closed,
 }
 
+/// Returns what was learned, without what was told behind the last reply: whether that arrives depends on when the connection ends.
+pub fn settled(learned: &[Learned]) -> Vec<Learned> {
+    let is_reply = |learned: &Learned| matches!(learned, Learned::Reply { .. });
+    let end = learned.iter().rposition(is_reply).map_or(0, |last| last + 1);
+    let is_kept = |(place, learned): &(usize, &Learned)| *place < end || **learned == Learned::Closed;
+    learned.iter().enumerate().filter(is_kept).map(|(_, learned)| learned.clone()).collect()
+}
+
 impl fmt::Debug for Learned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Reply { error, fixed, data } = self else { return f.write_str("closed") };
+        let (error, fixed, data) = match self {
+            Self::Reply { error, fixed, data } => (error, fixed, data),
+            Self::Told(op, fixed, tail) => return write!(f, "{op} {fixed:02x?} {tail:02x?}"),
+            Self::Closed => return f.write_str("closed"),
+        };
         match error {
             Some(error) => write!(f, "error {}", error.0)?,
             None => write!(f, "ok")?,
@@ -46,7 +60,7 @@ impl fmt::Debug for Learned {
 /// A client's session after the calls so far, and the expected results.
 #[derive(Debug)]
 pub struct Model {
-    /// The results of the calls that are answered, in order.
+    /// The results of the calls that are answered, and what is told, in order.
     pub learned: Vec<Learned>,
     /// The calls of the device, in order; see [`Script::journal`].
     pub journal: Vec<&'static str>,
@@ -72,9 +86,15 @@ pub struct Model {
     next: u64,
     /// What was made and is there, in order.
     objects: Vec<Object>,
+    /// Modules' variables by address: the module's number, and the bytes.
+    variables: BTreeMap<u64, (u64, Vec<u8>)>,
+    /// The variables of modules that the client knows by number: their addresses, or why they were not found.
+    numbered: BTreeMap<u64, Vec<Result<u64, HipError>>>,
+    /// The number of the times that are told with the next reply, and how many they are.
+    asked_times: Option<(u64, u32)>,
     /// The number of graphs: a session gives them handles from 1 on, which streams have as well.
     graphs: u64,
-    has_features: bool,
+    features: Features,
     next_name: NextName,
     /// The last name of each place.
     places: Vec<u64>,
@@ -130,13 +150,21 @@ impl Model {
             counts,
             next: base,
             objects,
+            variables: BTreeMap::new(),
+            numbered: BTreeMap::new(),
+            asked_times: None,
             graphs: 0,
-            has_features: false,
+            features: Features::NONE,
             next_name: NextName::Nothing,
             places,
             base,
             memory: vec![0; half_bytes as usize],
         }
+    }
+
+    /// Returns whether the session is told something.
+    pub fn is_told(&self) -> bool {
+        self.features.contains(Features::NOTIFICATIONS)
     }
 
     /// Returns the buffer's address.
@@ -210,10 +238,17 @@ impl Model {
         };
         if let Request::Down(src, 1..) = call.request
             && error.is_none()
-            && src >= self.spoiled_from
+            && (self.spoiled_from..2 * self.spoiled_from - self.base).contains(&src)
         {
             // Found out when the answer was under way.
             self.kept = Some(self.dead.unwrap_or(self.spoiled_error));
+        }
+        if let Some((number, count)) = self.asked_times.take() {
+            let (mut told, mut list) = (Vec::new(), Vec::new());
+            op::TimesTold { number, count, reserved: 0 }.put(&mut told);
+            let time = op::EventTime { milliseconds: 0.0, error_code: HipError::INVALID_HANDLE.0 };
+            (0..count).for_each(|_| time.put(&mut list));
+            self.learned.push(Learned::Told(Opcode::TIMES_TOLD, told, list));
         }
         self.learned.push(Learned::Reply { error, fixed, data });
     }
@@ -230,10 +265,10 @@ impl Model {
     fn carry_out(&mut self, call: &Call, name: Option<u64>) -> Result<Reply, HipError> {
         let fault = call.fault;
         match &call.request {
-            Request::Offer if self.has_features => return Err(HipError::INVALID_VALUE),
-            Request::Offer => {
-                self.has_features = true;
-                return Ok(reply(OFFERED.bits()));
+            Request::Offer(_) if self.features != Features::NONE => return Err(HipError::INVALID_VALUE),
+            Request::Offer(features) => {
+                self.features = *features;
+                return Ok(reply(features.bits()));
             }
             Request::Name(name) => {
                 let checked = self.check_name(*name);
@@ -241,7 +276,10 @@ impl Model {
                 checked?;
             }
             Request::Init | Request::Ping | Request::Free(0) | Request::Malloc(0) => {}
-            Request::Shutdown => self.over = true,
+            Request::Shutdown => {
+                self.over = true;
+                self.asked_times = None;
+            }
             Request::Synchronize => self.wait(fault)?,
             Request::ForeignStream | Request::LongName(_) => return Err(HipError::INVALID_HANDLE),
             Request::StreamCreate(flags) => {
@@ -283,14 +321,14 @@ impl Model {
             }
             Request::Lease(want) => return self.lease(*want, fault),
             Request::MallocAt(ptr, size) => {
-                self.check_features()?;
+                self.check_feature(Features::PLACES)?;
                 self.places_left.check(*ptr, *size)?;
                 self.device("malloc_at", fault)?;
                 self.places_left.place(*ptr, *size);
                 self.live.insert(*ptr, *size);
             }
             Request::Return(bytes, allocations) => {
-                self.check_features()?;
+                self.check_feature(Features::PLACES)?;
                 self.places_left.check_return(*bytes, *allocations)?;
                 if *bytes > 0 {
                     self.device("unreserve", fault)?;
@@ -323,7 +361,7 @@ impl Model {
                 return Ok((Vec::new(), bytes.unwrap_or_else(|| vec![0; *len as usize])));
             }
             Request::UpPacked(dst, len, is_damaged) => {
-                self.check_features()?;
+                self.check_feature(Features::PACKED)?;
                 self.check(*dst, *len as u64)?;
                 let (sent, frame) = Request::packed_bytes(*dst, *len);
                 if sent.is_empty() || *is_damaged && frame.is_some() {
@@ -334,7 +372,7 @@ impl Model {
                 self.bytes(*dst, *len as u64).ok_or(spoiled)?.copy_from_slice(&sent);
             }
             Request::DownPacked(src, len) => {
-                self.check_features()?;
+                self.check_feature(Features::PACKED)?;
                 self.check(*src, *len)?;
                 if *len == 0 {
                     return Err(HipError::INVALID_VALUE);
@@ -360,7 +398,33 @@ impl Model {
                     Handle::Function => object.of == *module,
                     kind => kind == Handle::Module && object.number == *module,
                 });
+                self.variables.retain(|_, (of, _)| of != module);
+                self.numbered.remove(module);
                 self.device("module_unload", fault)?;
+            }
+            Request::Variables(module, number, which) => {
+                self.check_feature(Features::VARIABLES)?;
+                self.object(Handle::Module, *module)?;
+                self.find_variables(*module, *number, which, fault);
+            }
+            Request::Put(module, variable, offset, len) => {
+                self.check_feature(Features::VARIABLES)?;
+                self.object(Handle::Module, *module)?;
+                let known = self.numbered.get(module).and_then(|known| known.get(*variable as usize));
+                let address = known.copied().ok_or(HipError::INVALID_VALUE)??;
+                let size = self.variables.get(&address).map_or(0, |(_, bytes)| bytes.len() as u64);
+                if offset + *len as u64 > size {
+                    return Err(HipError::INVALID_VALUE);
+                }
+                if *len > 0 {
+                    self.dead.map_or(Ok(()), Err)?;
+                    let bytes = self.bytes(address + offset, *len as u64).ok_or(HipError::INVALID_VALUE)?;
+                    bytes.copy_from_slice(&Request::up_bytes(*offset, *len));
+                }
+            }
+            Request::Times(number, count) => {
+                self.check_feature(Features::TIMES)?;
+                self.asked_times = Some((*number, *count));
             }
             Request::Function(module, kernel) => {
                 self.object(Handle::Module, *module)?;
@@ -383,16 +447,41 @@ impl Model {
         Ok((vec![0; size], Vec::new()))
     }
 
-    fn check_features(&self) -> Result<(), HipError> {
-        if self.has_features { Ok(()) } else { Err(HipError::NOT_SUPPORTED) }
+    /// Applies `MODULE_VARIABLES`: each name is looked for, and what is found is told at once.
+    fn find_variables(&mut self, module: u64, number: u64, which: &[usize], fault: Option<Fault>) {
+        let (mut found, mut list) = (Vec::new(), Vec::new());
+        for (place, variable) in which.iter().enumerate() {
+            let (_, size) = VARIABLES[*variable];
+            let made = self.create("global", size, fault.filter(|_| place == 0));
+            let address =
+                made.and_then(|address| if size > 0 { Ok(address) } else { Err(HipError::NOT_FOUND) });
+            if let Ok(address) = address {
+                self.variables.insert(address, (module, vec![0; size as usize]));
+            }
+            address.map_or(op::Variable::ZERO, |address| op::Variable { address, size }).put(&mut list);
+            found.push(address);
+        }
+        self.numbered.insert(module, found);
+        let mut told = Vec::new();
+        op::VariablesTold { number, count: which.len() as u32, reserved: 0 }.put(&mut told);
+        self.learned.push(Learned::Told(Opcode::VARIABLES_TOLD, told, list));
+    }
+
+    /// Returns the addresses and sizes of the variables that there are.
+    pub fn variables(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.variables.iter().map(|(address, (_, bytes))| (*address, bytes.len() as u64))
+    }
+
+    fn check_feature(&self, feature: Features) -> Result<(), HipError> {
+        if self.features.contains(feature) { Ok(()) } else { Err(HipError::NOT_SUPPORTED) }
     }
 
     /// Applies `MEM_LEASE`.
     fn lease(&mut self, want: u64, fault: Option<Fault>) -> Result<Reply, HipError> {
-        self.check_features()?;
+        self.check_feature(Features::PLACES)?;
         self.device("address_window", fault)?;
         self.device("reservable", None)?;
-        let used: u64 = self.live.values().sum();
+        let used = self.live.values().sum::<u64>() + self.variables().map(|(_, size)| size).sum::<u64>();
         let available = TOTAL_BYTES - used - self.places_left.bytes;
         let added_bytes = want.max(available / 2);
         if added_bytes > 0 {
@@ -411,7 +500,7 @@ impl Model {
 
     /// Applies `NAME`.
     fn check_name(&mut self, name: u64) -> Result<(), HipError> {
-        self.check_features()?;
+        self.check_feature(Features::NAMES)?;
         let place = ClientName::of(name).ok_or(HipError::INVALID_VALUE)?.place();
         let is_used =
             |object: &Object| ClientName::of(object.number).is_some_and(|other| other.place() == place);
@@ -444,13 +533,26 @@ impl Model {
 
     /// Checks that the client may use a range: it lies in its buffer, possibly in the failing half.
     fn check(&self, ptr: u64, len: u64) -> Result<(), HipError> {
-        let inside = |(base, size): (&u64, &u64)| ptr - base + len <= *size;
-        let found = self.live.range(..=ptr).next_back();
-        if len == 0 || found.is_some_and(inside) { Ok(()) } else { Err(HipError::INVALID_VALUE) }
+        let inside = |(base, size): (u64, u64)| ptr - base + len <= size;
+        let found = self.live.range(..=ptr).next_back().map(|(base, size)| (*base, *size));
+        let variable = self.variables.range(..=ptr).next_back();
+        let variable = variable.map(|(base, (_, bytes))| (*base, bytes.len() as u64));
+        if len == 0 || found.is_some_and(inside) || variable.is_some_and(inside) {
+            Ok(())
+        } else {
+            Err(HipError::INVALID_VALUE)
+        }
     }
 
-    /// Returns bytes of the buffer's good half; `None` if the range fails.
+    /// Returns bytes of the buffer's good half, or of a variable; `None` if the range fails.
     fn bytes(&mut self, ptr: u64, len: u64) -> Option<&mut [u8]> {
+        let variable = self.variables.range_mut(..=ptr).next_back();
+        if let Some((base, (_, bytes))) =
+            variable.filter(|(base, (_, bytes))| ptr - **base < bytes.len() as u64)
+        {
+            let start = usize::try_from(ptr - base).ok()?;
+            return bytes.get_mut(start..start.checked_add(usize::try_from(len).ok()?)?);
+        }
         let start = usize::try_from(ptr.checked_sub(self.base)?).ok()?;
         let end = start.checked_add(usize::try_from(len).ok()?)?;
         if len == 0 { Some(&mut []) } else { self.memory.get_mut(start..end) }

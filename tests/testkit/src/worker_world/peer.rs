@@ -1,11 +1,11 @@
 //! A client that executes its part of a plan without a socket: it takes received bytes and returns bytes to send.
 
 use hipr_io::unpack_all;
-use hipr_proto::{Answer, Client as Protocol, HipError, Limits, Outbox};
+use hipr_proto::{Answer, Client as Protocol, HipError, Limits, Opcode, Outbox};
 
-use super::model::Learned;
+use super::model::{Learned, settled};
 use super::plan::{Act, Client};
-use super::request::Request;
+use super::request::{Request, TOLD};
 
 /// The progress of a client, for the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +45,10 @@ pub struct Peer<'p> {
     /// Number of calls that were made and are answered.
     asked: usize,
     learned: Vec<Learned>,
+    /// Number of calls that were answered.
+    answered: usize,
+    /// The notification that is arriving.
+    told: Option<(Opcode, Vec<u8>, Vec<u8>)>,
     /// The reply that is arriving: error, fixed part, data.
     arriving: Option<(Option<HipError>, Vec<u8>, Vec<u8>)>,
     stage: Stage,
@@ -72,6 +76,8 @@ impl<'p> Peer<'p> {
             sent: 0,
             asked: 0,
             learned: Vec::new(),
+            answered: 0,
+            told: None,
             arriving: None,
             stage: Stage::Opening,
             leave: Leave::No,
@@ -139,7 +145,7 @@ impl<'p> Peer<'p> {
             self.go_on(&[]);
         }
         self.resolve();
-        self.wrong.map_or(Ok((self.learned, self.closed && expects_end)), Err)
+        self.wrong.map_or(Ok((settled(&self.learned), self.closed && expects_end)), Err)
     }
 
     /// Executes acts as far as possible. `stages` is the progress of all clients.
@@ -183,6 +189,9 @@ impl<'p> Peer<'p> {
             }
             _ if self.closed => {}
             Act::Call(call) => {
+                if call.request == Request::Offer(TOLD) {
+                    self.protocol.accept_notifications();
+                }
                 let encoded = call.request.encode();
                 let made = self.protocol.request_raw(encoded.op, &encoded.fixed, encoded.inline, call.loud);
                 self.asked += usize::from(call.loud);
@@ -223,7 +232,7 @@ impl<'p> Peer<'p> {
     fn has_answers(&mut self) -> bool {
         self.flush();
         self.reads_late = false;
-        self.learned.len() == self.asked || self.closed
+        self.answered == self.asked || self.closed
     }
 
     fn flush(&mut self) {
@@ -248,18 +257,38 @@ impl<'p> Peer<'p> {
                     }
                 }
                 Ok(Answer::Data { bytes, last }) => {
-                    if let Some((_, _, data)) = &mut self.arriving {
+                    if let Some((_, _, tail)) = &mut self.told {
+                        tail.extend_from_slice(bytes);
+                    } else if let Some((_, _, data)) = &mut self.arriving {
                         data.extend_from_slice(bytes);
                     }
-                    if last {
+                    if last && self.told.is_some() {
+                        self.hear();
+                    } else if last {
                         self.learn();
                     }
                 }
-                // No peer of this world offers to take them.
-                Ok(Answer::Notification(notification)) => self.wrong = Some(format!("{notification:?}")),
+                Ok(Answer::Notification(notification)) => {
+                    let is_bare = notification.inline == 0;
+                    self.told = Some((notification.op, notification.fixed.to_vec(), Vec::new()));
+                    if is_bare {
+                        self.hear();
+                    }
+                }
                 Ok(Answer::NeedMore) => return,
                 Err(why) => self.wrong = Some(why.to_string()),
             }
+        }
+    }
+
+    /// Learns what the worker has told. Which unanswered requests have failed is for the reply that reports it to say.
+    fn hear(&mut self) {
+        match self.told.take() {
+            Some((Opcode::REQUEST_FAILED, ..)) | None => {}
+            Some((op @ (Opcode::VARIABLES_TOLD | Opcode::TIMES_TOLD), fixed, tail)) => {
+                self.learned.push(Learned::Told(op, fixed, tail));
+            }
+            Some((op, ..)) => self.wrong = Some(format!("{op}, which nobody has asked for")),
         }
     }
 
@@ -277,6 +306,7 @@ impl<'p> Peer<'p> {
                 // Whether they are packed is the worker's choice.
                 fixed.fill(0);
             }
+            self.answered += 1;
             self.learned.push(Learned::Reply { error, fixed, data });
         }
     }
@@ -287,7 +317,7 @@ impl<'p> Peer<'p> {
             Act::Call(call) if call.loud => Some(&call.request),
             _ => None,
         });
-        match loud.nth(self.learned.len())? {
+        match loud.nth(self.answered)? {
             Request::DownPacked(_, len) => Some(*len),
             _ => None,
         }
@@ -304,6 +334,8 @@ impl<'p> Peer<'p> {
 
     /// Resolves the calls that will not be answered.
     fn resolve(&mut self) {
-        self.learned.resize(self.asked, Learned::Closed);
+        let open = self.asked.saturating_sub(self.answered);
+        self.answered += open;
+        self.learned.extend(std::iter::repeat_n(Learned::Closed, open));
     }
 }

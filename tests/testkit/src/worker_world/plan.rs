@@ -22,8 +22,8 @@ use hipr_proto::{HipError, Limits};
 use hipr_worker::SessionLimits;
 use hipr_worker::device::script::{Fault, Script};
 
-use super::model::{Learned, Model};
-use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, Request};
+use super::model::{Learned, Model, settled};
+use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, Request, VARIABLES};
 use crate::invariants::Violation;
 
 /// An act of a client.
@@ -170,6 +170,9 @@ impl Plan {
     pub fn device(&self) -> Script {
         let script = Script::new();
         script.define_kernel(KERNEL, KERNARG_BYTES, &KERNEL_PARAMS);
+        for (name, size) in VARIABLES.into_iter().filter(|(_, size)| *size > 0) {
+            script.define_global(name, size);
+        }
         for Client { context, model, .. } in &self.clients {
             let Some(context) = *context else { continue };
             let spoiled = model.base() + self.half_bytes..model.base() + 2 * self.half_bytes;
@@ -261,7 +264,7 @@ impl Client {
         }
         let Model { learned, journal, launches, .. } = &self.model;
         Seen {
-            learned: learned.clone(),
+            learned: settled(learned),
             closed: self.acts.contains(&Act::AwaitEnd),
             journal: journal.clone(),
             launches: launches.clone(),
@@ -286,7 +289,8 @@ impl fmt::Display for Plan {
         writeln!(f, "  {:?}\n  {:?}\n  buffers of 2 * {} bytes", self.io, self.session, self.half_bytes)?;
         for (i, client) in self.clients.iter().enumerate() {
             writeln!(f, "client {i}, context {:?}", client.context)?;
-            let mut replies = client.model.learned.iter();
+            let is_told = |learned: &&Learned| matches!(learned, Learned::Told(..));
+            let mut replies = client.model.learned.iter().filter(|learned| !is_told(learned));
             for act in &client.acts {
                 match act {
                     Act::Call(call) if call.loud => match replies.next() {

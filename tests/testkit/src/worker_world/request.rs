@@ -16,11 +16,21 @@ pub const KERNEL_PARAMS: [(u32, u32); 1] = [(0, 8)];
 /// Size of its kernarg segment in bytes.
 pub const KERNARG_BYTES: u32 = 8;
 
+/// The names of variables that clients ask for, and their sizes in bytes; the device's modules do not have the last one.
+pub const VARIABLES: [(&str, u64); 3] = [("small", 16), ("large", 300), ("missing", 0)];
+
 /// HIP's number of this type of memory.
 const DEVICE_MEMORY: u32 = 2;
 
-/// The features that clients offer.
-pub const OFFERED: Features = Features::NAMES.union(Features::PLACES).union(Features::PACKED);
+/// The features that clients offer who place memory.
+pub const PLACING: Features = Features::NAMES.union(Features::PLACES).union(Features::PACKED);
+
+/// The features that clients offer who are told something. They place no memory: what they had of it would be asked for when others need some.
+pub const TOLD: Features = Features::NAMES
+    .union(Features::PACKED)
+    .union(Features::NOTIFICATIONS)
+    .union(Features::VARIABLES)
+    .union(Features::TIMES);
 
 /// A request, and the fault that happens when it is executed.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,8 +56,8 @@ pub enum Request {
     Synchronize,
     /// `STREAM_SYNCHRONIZE` of a stream that does not belong to the client.
     ForeignStream,
-    /// `OFFER` of the features NAMES, PLACES and PACKED.
-    Offer,
+    /// `OFFER` of these features.
+    Offer(Features),
     /// `NAME`.
     Name(u64),
     /// `STREAM_CREATE` with these flags.
@@ -84,6 +94,12 @@ pub enum Request {
     Load(usize),
     /// `MODULE_UNLOAD` of a module.
     Unload(u64),
+    /// `MODULE_VARIABLES`: module, number, and which of [`VARIABLES`].
+    Variables(u64, u64, Vec<usize>),
+    /// `VARIABLE_PUT`: module, number of the variable, offset and number of bytes.
+    Put(u64, u32, u64, usize),
+    /// `EVENT_TIMES`: number, and of how many pairs of events that there are not.
+    Times(u64, u32),
     /// `MODULE_GET_FUNCTION`: module and name.
     Function(u64, String),
     /// `LAUNCH_KERNEL`: function and argument.
@@ -116,7 +132,7 @@ impl Request {
             Self::Shutdown => Opcode::SHUTDOWN,
             Self::Synchronize => Opcode::DEVICE_SYNCHRONIZE,
             Self::ForeignStream => Opcode::STREAM_SYNCHRONIZE,
-            Self::Offer => Opcode::OFFER,
+            Self::Offer(_) => Opcode::OFFER,
             Self::Name(_) => Opcode::NAME,
             Self::StreamCreate(_) => Opcode::STREAM_CREATE,
             Self::StreamFlags(_) => Opcode::STREAM_GET_FLAGS,
@@ -134,6 +150,9 @@ impl Request {
             Self::DownPacked(..) => Opcode::GET_PACKED,
             Self::Load(_) => Opcode::MODULE_LOAD_DATA,
             Self::Unload(_) => Opcode::MODULE_UNLOAD,
+            Self::Variables(..) => Opcode::MODULE_VARIABLES,
+            Self::Put(..) => Opcode::VARIABLE_PUT,
+            Self::Times(..) => Opcode::EVENT_TIMES,
             Self::Function(..) | Self::LongName(_) => Opcode::MODULE_GET_FUNCTION,
             Self::Launch(..) => Opcode::LAUNCH_KERNEL,
             Self::Unknown(_) => Opcode(0x0fff),
@@ -143,7 +162,7 @@ impl Request {
     /// Returns the number of bulk bytes in the request and in a successful reply.
     pub fn bulk_bytes(&self) -> usize {
         match self {
-            Self::UpPacked(_, len, _) => *len,
+            Self::UpPacked(_, len, _) | Self::Put(_, _, _, len) => *len,
             Self::Up(_, len) | Self::Load(len) | Self::LongName(len) | Self::Unknown(len) => *len,
             Self::Down(_, len) | Self::DownPacked(_, len) => *len as usize,
             _ => 0,
@@ -174,7 +193,7 @@ impl Request {
             Self::Shutdown => fixed(&op::Shutdown {}),
             Self::Synchronize => fixed(&op::DeviceSynchronize {}),
             Self::ForeignStream => fixed(&op::StreamSynchronize { stream: 0xdead }),
-            Self::Offer => fixed(&op::Offer { features: OFFERED.bits(), part: 0 }),
+            Self::Offer(features) => fixed(&op::Offer { features: features.bits(), part: 0 }),
             Self::Name(name) => fixed(&op::Name { name: *name }),
             Self::StreamCreate(flags) => fixed(&op::StreamCreate { flags: *flags, priority: 0 }),
             Self::GraphCreate => fixed(&op::GraphCreate { flags: 0 }),
@@ -217,6 +236,28 @@ impl Request {
             }
             Self::Load(len) => bulk(&op::ModuleLoadData { data_size: *len as u64 }, noise(*len)),
             Self::Unload(module) => fixed(&op::ModuleUnload { module: *module }),
+            Self::Variables(module, number, which) => {
+                let mut tail = Vec::new();
+                let names = which.iter().map(|variable| VARIABLES[*variable].0);
+                let count = op::put_variable_names(names, &mut tail) as u32;
+                let names_length = tail.len() as u32;
+                with_tail(
+                    &op::ModuleVariables { module: *module, number: *number, count, names_length },
+                    &tail,
+                )
+            }
+            Self::Put(module, variable, offset, len) => {
+                let (module, variable, offset, length) = (*module, *variable, *offset, *len as u64);
+                let put = op::VariablePut { module, variable, waits: 0, offset, length, stream: 0 };
+                bulk(&put, Self::up_bytes(offset, *len))
+            }
+            Self::Times(number, count) => {
+                let pair = [0xbad_u64, 0xbad].map(u64::to_le_bytes).concat();
+                with_tail(
+                    &op::EventTimes { number: *number, count: *count, reserved: 0 },
+                    &pair.repeat(*count as usize),
+                )
+            }
             Self::Function(module, name) => {
                 let mut tail = name.as_bytes().to_vec();
                 tail.push(0);
