@@ -6,6 +6,7 @@ pub(crate) mod links;
 pub(crate) mod map;
 pub mod mappings;
 pub mod memory;
+mod outside;
 pub(crate) mod placer;
 mod placing;
 mod port;

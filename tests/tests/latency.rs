@@ -37,8 +37,9 @@ fn memory_on_both_sides_moves_by_the_pages_that_changed() {
     let worker = start_worker();
     let folder = library_folder();
     let stats = folder.path().join("stats.json");
-    let received = |extension: &str| {
+    let received = |extension: &str, mib: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_few-bytes"))
+            .arg(mib)
             .env("LD_LIBRARY_PATH", folder.path())
             .env("HIPR_WORKER", worker.address().to_string())
             .env("HIPR_STATS_FILE", &stats)
@@ -50,7 +51,7 @@ fn memory_on_both_sides_moves_by_the_pages_that_changed() {
         std::fs::remove_file(&stats).expect("a file");
         ["bytes_received", "bytes_sent", "pages_compared"].map(|name| counter(&line, name))
     };
-    let [here, there, compared] = received("on");
+    let [here, there, compared] = received("on", "64");
     // In each round three pages come here, and two go there with three launches; before that a module.
     assert!((ROUNDS * 3 * 4096..ROUNDS * (3 * 4096 + 2000) + 4096).contains(&here), "{here} bytes here");
     assert!(there < ROUNDS * (2 * 4096 + 2000) + (256 << 10), "{there} bytes there");
@@ -62,8 +63,17 @@ fn memory_on_both_sides_moves_by_the_pages_that_changed() {
     } else {
         assert!(compared >= launches * pages, "{compared} pages compared");
     }
-    let [whole, _, _] = received("off");
+    let [whole, _, _] = received("off", "64");
     assert!(whole > ROUNDS * (64 << 20), "{whole} bytes: without the extension all of it is fetched");
+    // No more of 1 GiB, if nobody has to compare all of it.
+    if tells_written_pages() {
+        let [here, there, compared] = received("on", "1024");
+        assert!(
+            here / ROUNDS < 64 << 10 && there < ROUNDS * (64 << 10) + (256 << 10),
+            "{here}, {there} bytes"
+        );
+        assert!(compared <= (1 << 30) / 4096 + launches * 16, "{compared} pages compared");
+    }
 }
 
 /// Returns whether the kernel tells which pages were written: whether a program with the library says so in its log.
@@ -180,4 +190,37 @@ fn times_between_events_cost_one_flight() {
             assert!(flights(way, "off") >= waits + 20, "{device}: without the extension each time waits");
         }
     }
+}
+
+#[test]
+fn what_io_uring_writes_to_pinned_memory_reaches_kernels() {
+    let (worker, folder) = (start_worker(), library_folder());
+    let output = Command::new(env!("CARGO_BIN_EXE_ring-reads"))
+        .env("LD_LIBRARY_PATH", folder.path())
+        .env("HIPR_WORKER", worker.address().to_string())
+        .env("HIPR_LOG", "info")
+        .output()
+        .expect("the program starts");
+    let log = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(3) => eprintln!("not tested: this machine lets nobody use io_uring"),
+        code => assert_eq!(code, Some(0), "{log}"),
+    }
+    if tells_written_pages() && output.status.code() == Some(0) {
+        assert!(
+            log.contains("compared before each launch from now on: the process has an io_uring"),
+            "{log}"
+        );
+    }
+}
+
+#[test]
+fn a_child_of_a_fork_changes_nothing_of_its_parents_memory() {
+    let (worker, folder) = (start_worker(), library_folder());
+    let output = Command::new(env!("CARGO_BIN_EXE_forks"))
+        .env("LD_LIBRARY_PATH", folder.path())
+        .env("HIPR_WORKER", worker.address().to_string())
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

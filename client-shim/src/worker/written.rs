@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::outside::Outside;
 use super::port::{Writes, WrittenPages};
 use crate::convert::Ptr;
 
@@ -31,6 +32,12 @@ const RANGES: usize = 128;
 #[derive(Debug, Default)]
 pub(super) struct Written {
     notes: OnceLock<Option<Notes>>,
+    /// Who writes without the kernel noting it.
+    outside: Outside,
+    /// Whether the environment says that there is nobody.
+    trusts_kernel: OnceLock<bool>,
+    /// How often it was asked whether something was written while somebody may write unnoticed.
+    unsure: AtomicU64,
     /// Number of pages that were compared.
     compared: AtomicU64,
 }
@@ -39,7 +46,9 @@ impl Written {
     /// Returns the kernel's notes; `None` if there are none. The first call opens them and logs what is in use.
     fn notes(&self) -> Option<&Notes> {
         let open = || {
-            if !is_wanted() {
+            let dirty = Dirty::from_env();
+            let _ = self.trusts_kernel.set(dirty == Dirty::Kernel);
+            if dirty == Dirty::Compare {
                 tracing::info!(
                     "host memory that exists twice is compared before each launch: HIPR_DIRTY is compare"
                 );
@@ -63,6 +72,11 @@ impl Written {
             }
         };
         self.notes.get_or_init(open).as_ref()
+    }
+
+    /// Returns whether somebody may write without the kernel noting it.
+    fn is_unsure(&self) -> bool {
+        self.trusts_kernel.get() != Some(&true) && self.outside.may_write()
     }
 
     /// Counts a page that is compared.
@@ -93,6 +107,9 @@ impl WrittenPages for Written {
             return None;
         }
         let notes = self.notes()?;
+        if self.is_unsure() {
+            return None;
+        }
         if !is_own && !is_private(&whole) {
             tracing::debug!(
                 "the memory at {at:?} is compared: it is a file's, or shared with other processes"
@@ -117,6 +134,10 @@ impl WrittenPages for Written {
 
     fn writes(&self) -> Writes {
         match self.notes.get() {
+            // Another number each time, so that the pages are looked at.
+            Some(Some(_)) if self.is_unsure() => {
+                Writes { faults: u64::MAX - self.unsure.fetch_add(1, Ordering::Relaxed), period: 0 }
+            }
             Some(Some(notes)) => Writes {
                 faults: faults(),
                 period: (notes.since.elapsed().as_millis() / LOOK_AGAIN_MS) as u64,
@@ -127,6 +148,10 @@ impl WrittenPages for Written {
 
     fn take(&self, range: Range<usize>) -> Option<Vec<Range<usize>>> {
         let notes = self.notes.get()?.as_ref()?;
+        if self.outside.is_found() {
+            // The pages are compared from now on.
+            return None;
+        }
         match notes.take(&range) {
             Ok(written) => Some(written),
             Err(error) => {
@@ -138,15 +163,28 @@ impl WrittenPages for Written {
     }
 }
 
-/// Returns whether the environment lets the kernel be asked: `HIPR_DIRTY` is `auto` (the default) or `compare`.
-fn is_wanted() -> bool {
-    let text = std::env::var("HIPR_DIRTY").unwrap_or_default();
-    match text.trim().to_ascii_lowercase().as_str() {
-        "" | "auto" => true,
-        "compare" => false,
-        other => {
-            tracing::warn!("HIPR_DIRTY: '{other}' is not auto or compare; using auto");
-            true
+/// How the environment wants written pages to be found (`HIPR_DIRTY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dirty {
+    /// The kernel is asked as long as it knows of all that writes: `auto`, the default.
+    Auto,
+    /// They are compared: `compare`.
+    Compare,
+    /// The kernel is asked: `kernel`.
+    Kernel,
+}
+
+impl Dirty {
+    fn from_env() -> Self {
+        let text = std::env::var("HIPR_DIRTY").unwrap_or_default();
+        match text.trim().to_ascii_lowercase().as_str() {
+            "" | "auto" => Self::Auto,
+            "compare" => Self::Compare,
+            "kernel" => Self::Kernel,
+            other => {
+                tracing::warn!("HIPR_DIRTY: '{other}' is not auto, compare or kernel; using auto");
+                Self::Auto
+            }
         }
     }
 }

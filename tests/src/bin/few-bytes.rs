@@ -1,6 +1,6 @@
 //! A HIP program for the traffic test: a kernel writes a few words of a large piece of memory that host and device share, the program
 //! others in the same pages, and each sees what the other wrote. Exits with 0 if that is so. With the argument `copy` the program waits
-//! with a copy of other bytes to the host, not with a synchronization.
+//! with a copy of other bytes to the host, not with a synchronization; another argument is how many MiB the memory has.
 
 use hip_sys::{Function, Hip};
 use std::ffi::{c_int, c_uint, c_void};
@@ -27,8 +27,13 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let copies = std::env::args().nth(1).is_some_and(|argument| argument == "copy");
-    let len_bytes = if copies { LESS_BYTES } else { LEN_BYTES };
+    let argument = std::env::args().nth(1);
+    let copies = argument.as_deref() == Some("copy");
+    let len_bytes = match argument {
+        None => LEN_BYTES,
+        Some(_) if copies => LESS_BYTES,
+        Some(mib) => mib.parse::<usize>()? << 20,
+    };
     let hip = Hip::load()?;
     let module = hip.module(KERNELS)?;
     let saxpy = module.function("saxpy")?;
@@ -72,7 +77,10 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             return Err(format!("round {round}: {:?} {:?}", words.map(word), bytes.map(get)).into());
         }
     }
-    let others = (0..len_bytes).filter(|at| get(*at) != 0).count();
+    // SAFETY: the memory has so many bytes, whole words, and nobody writes now.
+    let all = unsafe { std::slice::from_raw_parts(shared.cast::<u64>(), len_bytes / 8) };
+    let others: usize =
+        all.iter().map(|word| word.to_ne_bytes().iter().filter(|byte| **byte != 0).count()).sum();
     // 10.0 has two bytes that are not zero.
     if others != 2 * words.len() + bytes.len() {
         return Err(format!("{others} bytes are not zero").into());
