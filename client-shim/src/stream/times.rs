@@ -52,7 +52,7 @@ pub(super) struct Times {
     distances: VecDeque<u64>,
     /// The first recording of the last such pair.
     first: Option<u64>,
-    /// The last recording when the worker was asked ahead of a wait.
+    /// The last recording when the worker was asked.
     asked: u64,
     /// The pairs of the last requests, by their numbers.
     requests: VecDeque<(u64, Vec<Pair>)>,
@@ -93,8 +93,7 @@ impl Times {
         self.distances.push_back(distance);
     }
 
-    /// Returns pairs for which the program may ask next, with what was recorded since this was done ahead of a wait, or with all recordings
-    /// after `from`. `is_last` says whether a recording is the last one of its event, and was sent.
+    /// Returns pairs for which the program may ask next, with what was recorded since the last time, or with all recordings after `from`. `is_last` says whether a recording is the last one of its event, and was sent.
     pub(super) fn likely(&mut self, from: Option<u64>, is_last: impl Fn(Event, u64) -> bool) -> Vec<Pair> {
         let oldest = self.last + 1 - self.recordings.len() as u64;
         let event_of = |number: u64| {
@@ -120,9 +119,7 @@ impl Times {
                 }
             }
         }
-        if from.is_none() {
-            self.asked = self.last;
-        }
+        self.asked = self.last;
         pairs
     }
 
