@@ -96,7 +96,7 @@ impl Plan {
             plan.client(|client| {
                 let half_bytes = tail_max_bytes.next_power_of_two();
                 if !choices.one_in(4) {
-                    let features = if choices.one_in(2) { PLACING } else { TOLD };
+                    let features = if choices.one_in(3) { TOLD } else { PLACING };
                     let request = Request::Offer(features);
                     client.call(Call { request, loud: choices.one_in(2), fault: None });
                 }
@@ -128,7 +128,34 @@ fn draw_calls(client: &mut Client, choices: &mut Choices<'_>, sizes: &Sizes, hal
             return;
         }
     }
+    if choices.one_in(8) {
+        return draw_story(client, choices);
+    }
     client.call(draw_call(client, choices, sizes, half_bytes));
+}
+
+/// Draws requests that belong together: memory is placed, freed and placed again where it was; a variable is found, written and read.
+fn draw_story(client: &mut Client, choices: &mut Choices<'_>) {
+    let quiet = |request| Call { request, loud: false, fault: None };
+    if !client.model.is_told() {
+        let Some(address) = client.model.places_left.free_address(100) else { return };
+        client.call(quiet(Request::MallocAt(address, 100)));
+        let free = if choices.one_in(2) { Request::FreeAsync(address) } else { Request::Free(address) };
+        client.call(quiet(free));
+        client.call(Call { request: Request::MallocAt(address, 50), loud: choices.one_in(2), fault: None });
+        return;
+    }
+    let module = client.model.module();
+    client.call(quiet(Request::Variables(
+        module,
+        choices.below(100),
+        vec![0, choices.index(VARIABLES.len())],
+    )));
+    let variable = client.model.variables().last();
+    client.call(quiet(Request::Put(module, choices.below(2) as u32, choices.below(9), choices.index(9))));
+    if let Some((address, size)) = variable {
+        client.ask(Request::Down(address, size));
+    }
 }
 
 /// Draws a name: mostly the next one of a place, or one that may not be given.
@@ -186,11 +213,10 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
     };
     let spoiled = if choices.one_in(10) { half_bytes } else { 0 };
     let ptr = client.model.base() + choices.below(half_bytes - len.min(half_bytes) + 1) + spoiled;
-    match choices.below(33) {
-        27 | 28 => draw_variables(choices, client),
-        29 => draw_put(choices, client),
-        30 => draw_variable_read(choices, client),
-        31 => Request::Times(choices.below(100), choices.below(4) as u32),
+    if client.model.is_told() && choices.one_in(3) {
+        return draw_told(choices, client);
+    }
+    match choices.below(28) {
         0 => Request::Ping,
         1 | 2 => Request::Up(ptr, len as usize),
         3 | 4 => Request::Down(ptr, len),
@@ -210,7 +236,18 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
         20..=22 => draw_placed(choices, client),
         23 | 24 => Request::UpPacked(ptr, len as usize, choices.one_in(6)),
         25 => Request::DownPacked(ptr, len),
+        26 => draw_told(choices, client),
         _ => Request::Synchronize,
+    }
+}
+
+/// Draws a request of which the client is told something, or that uses what it was told.
+fn draw_told(choices: &mut Choices<'_>, client: &Client) -> Request {
+    match choices.below(6) {
+        0 | 1 => draw_variables(choices, client),
+        2 | 3 => draw_put(choices, client),
+        4 => draw_variable_read(choices, client),
+        _ => Request::Times(choices.below(100), choices.below(4) as u32),
     }
 }
 
@@ -221,9 +258,9 @@ fn draw_variables(choices: &mut Choices<'_>, client: &Client) -> Request {
     Request::Variables(draw_object(choices, client, Handle::Module), choices.below(100), which)
 }
 
-/// Draws a copy to a variable by its number: mostly within a small one.
+/// Draws a copy to a variable by its number: mostly within a small one, at most one byte too long.
 fn draw_put(choices: &mut Choices<'_>, client: &Client) -> Request {
-    let (offset, len) = (choices.below(9), choices.below(9) as usize);
+    let (offset, len) = (choices.below(9), choices.below(10) as usize);
     let module = draw_object(choices, client, Handle::Module);
     Request::Put(module, choices.below(4) as u32, offset, len)
 }
