@@ -555,8 +555,12 @@ impl Suite<'_> {
         self.request(&op::EventSynchronize { event: stop }, &[], None, nothing)?;
         self.request(&op::EventElapsedTime { start_event: start, stop_event: stop }, &[], None, nothing)?;
         let pair = [start.to_le_bytes(), stop.to_le_bytes()].concat();
-        self.both(&op::EventTimes { number: 1, count: 1, reserved: 0 }, &pair, None)?;
+        let times = op::EventTimes { number: 1, count: 1, reserved: 0 };
+        self.request(&times, &pair, None, nothing)?;
+        self.times();
+        self.tell(&times, &pair, None)?;
         self.ask(&op::DeviceSynchronize {})?;
+        self.times();
         self.read(buffer, 1024)?;
 
         self.graphs(buffer, stream, start, function)?;
@@ -577,6 +581,17 @@ impl Suite<'_> {
         self.tell(&op::ModuleUnload { module: other }, &[], None)?;
         self.request(&op::ModuleUnload { module }, &[], None, nothing)?;
         Ok(())
+    }
+
+    /// Records whether the worker has told the times that it was asked for, or an error.
+    fn times(&mut self) {
+        let told = self.wire.take_times();
+        let error = told.iter().find(|time| time.error_code != 0);
+        let result = match error {
+            Some(time) => Err(Failure::Error(HipError(time.error_code))),
+            None => Ok(format!("{} times", told.len())),
+        };
+        self.note::<op::EventTimes>(result);
     }
 
     /// Launches a faulty kernel, whose error the next synchronization reports once.

@@ -1,7 +1,7 @@
 //! A single-threaded client that sends exactly what a test wants.
 
-use hipr_proto::op::{MemRecall, Offer, RequestFailed, TimesTold, VariablesTold, WatchOver};
-use hipr_proto::{Answer, Client, Features, HipResult, Limits, Op, Opcode, Outbox, ReplyMode};
+use hipr_proto::op::{EventTime, MemRecall, Offer, RequestFailed, TimesTold, VariablesTold, WatchOver};
+use hipr_proto::{Answer, Client, Features, HipResult, Limits, Op, Opcode, Outbox, ReplyMode, Wire};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -23,6 +23,10 @@ pub struct WireClient {
     hears: bool,
     /// Whether the tail of a notification that nobody asks about is arriving.
     skips: bool,
+    /// The tail of the last times between events that were told.
+    times: Vec<u8>,
+    /// Whether it is arriving.
+    takes_times: bool,
 }
 
 /// A reply: its outcome, and the bytes after its fixed part.
@@ -40,8 +44,9 @@ impl WireClient {
         let stream = TcpStream::connect(worker).expect("the worker listens");
         stream.set_nodelay(true).expect("a TCP socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a TCP socket");
-        let (input, failures, recalls, hears, skips) = Default::default();
-        Self { stream, client: Client::new(Limits::default()), input, failures, recalls, hears, skips }
+        let (input, failures, recalls, hears, skips, times, takes_times) = Default::default();
+        let client = Client::new(Limits::default());
+        Self { stream, client, input, failures, recalls, hears, skips, times, takes_times }
     }
 
     /// Takes notifications from now on, which have to be offered to be taken.
@@ -140,6 +145,10 @@ impl WireClient {
                         }
                     }
                     Answer::Data { last, .. } if self.skips => self.skips = !last,
+                    Answer::Data { bytes, last } if self.takes_times => {
+                        self.times.extend_from_slice(bytes);
+                        self.takes_times = !last;
+                    }
                     Answer::Data { bytes, last } if self.hears => {
                         self.failures.last_mut().expect("a notification").1.extend_from_slice(bytes);
                         self.hears = !last;
@@ -149,6 +158,10 @@ impl WireClient {
                         if last {
                             break true;
                         }
+                    }
+                    Answer::Notification(notification) if notification.op == TimesTold::OPCODE => {
+                        self.times.clear();
+                        self.takes_times = notification.inline > 0;
                     }
                     Answer::Notification(notification) if is_told(notification.op) => {
                         self.skips = notification.inline > 0;
@@ -190,6 +203,13 @@ impl WireClient {
         Ok(())
     }
 
+    /// Returns the times between events that were told last.
+    pub fn take_times(&mut self) -> Vec<EventTime> {
+        let bytes = std::mem::take(&mut self.times);
+        let mut rest = bytes.as_slice();
+        std::iter::from_fn(|| EventTime::take(&mut rest).ok()).collect()
+    }
+
     /// Waits until the worker closes the connection; returns whether it sends nothing before.
     pub fn closed(&mut self) -> bool {
         let mut byte = [0];
@@ -202,5 +222,5 @@ impl WireClient {
 
 /// Returns whether a notification has nothing that this client looks at.
 fn is_told(op: Opcode) -> bool {
-    matches!(op, WatchOver::OPCODE | VariablesTold::OPCODE | TimesTold::OPCODE)
+    matches!(op, WatchOver::OPCODE | VariablesTold::OPCODE)
 }
