@@ -67,6 +67,7 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     session.worker().memory().clear(device);
     session.streams().mirrors.clear(session.worker(), device);
     session.streams().forget_work();
+    session.streams().events.forget_times();
     session.worker().stream_table().retain(|_, info| info.device != device);
     let left = session.worker().stream_table().keys().map(|stream| stream.wire()).collect::<HashSet<_>>();
     session.streams().order.retain(|stream| left.contains(&stream));

@@ -175,6 +175,11 @@ impl Events {
         lock(&self.table).times.learn_told(told);
     }
 
+    /// Forgets the times that were told, or will be, because the worker has released the events.
+    pub fn forget_times(&self) {
+        lock(&self.table).times.forget();
+    }
+
     fn change<T>(&self, event: Event, change: impl FnOnce(&mut EventInfo) -> T) -> HipResult<T> {
         lock(&self.table).events.get_mut(&event).map(change).ok_or(HipError::INVALID_HANDLE)
     }

@@ -150,6 +150,11 @@ impl Times {
         learnt.iter().for_each(|(pair, time)| self.learn(pair, time.milliseconds));
     }
 
+    /// Forgets what was told and what was asked for.
+    pub(super) fn forget(&mut self) {
+        *self = Self { last: self.last, asked: self.last, ..Self::default() };
+    }
+
     /// Learns the time of a pair.
     fn learn(&mut self, pair: &Pair, milliseconds: f32) {
         if self.told.insert(pair.numbers, milliseconds).is_some() {
@@ -202,6 +207,9 @@ mod tests {
         assert!(!times.are_wanted());
         times.recorded(event(8));
         assert_eq!(numbers(&times.likely(None, |_, _| true)), [(7, 8), (1, 8)]);
+        times.forget();
+        assert_eq!((times.get((3, 4)), times.are_wanted()), (None, false));
+        assert_eq!(times.recorded(event(9)), 9, "numbers go on rising");
     }
 
     #[test]
