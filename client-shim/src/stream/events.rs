@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hipr_abi::{hipEventDisableTiming, hipEventInterprocess};
 use hipr_proto::op::EventTime;
@@ -55,6 +56,8 @@ impl EventInfo {
 #[derive(Debug, Default)]
 pub struct Events {
     table: Mutex<Table>,
+    /// Whether the program has asked for a time between events.
+    asks_times: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -133,6 +136,12 @@ impl Events {
         });
     }
 
+    /// Returns whether the program has asked for a time between events.
+    #[inline]
+    pub fn asks_times(&self) -> bool {
+        self.asks_times.load(Ordering::Relaxed)
+    }
+
     /// Returns the pairs of events of whose times the worker is to tell ahead of a wait.
     pub fn pairs_before_wait(&self) -> Vec<Pair> {
         let Table { events, times } = &mut *lock(&self.table);
@@ -156,6 +165,7 @@ impl Events {
             return Ok(milliseconds);
         }
         times.wanted(numbers);
+        self.asks_times.store(true, Ordering::Relaxed);
         Err(times
             .likely(Some(numbers.0.min(numbers.1)), |event, number| Table::is_last(events, event, number)))
     }

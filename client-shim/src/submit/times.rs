@@ -13,7 +13,13 @@ impl Session {
     ///
     /// # Errors
     /// A lost connection.
+    #[inline]
     pub(super) fn ask_times_before_wait(&self) -> HipResult<()> {
+        if self.streams().events.asks_times() { self.ask_likely_times() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn ask_likely_times(&self) -> HipResult<()> {
         match self.times_connection() {
             Some(connection) => self.ask_times(connection, self.streams().events.pairs_before_wait()),
             None => Ok(()),
