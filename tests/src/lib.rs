@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod overlap;
 mod process;
 mod proxy;
+mod saxpy;
 pub mod soiled;
 pub mod suite;
 pub mod toolchain;
@@ -26,6 +27,7 @@ pub use door::open_door;
 pub use gpu::{Argument, Buffer, Dim, Gpu};
 pub use process::{WorkerProcess, eventually, process_lives, process_status_bytes};
 pub use proxy::{Conversation, Cuts, Direction, Flight, Link, Proxy, Share, Traffic};
+pub use saxpy::add_floats;
 pub use wire_client::{Replied, WireClient};
 pub use worker::{
     TestWorker, built_library, library, library_folder, start_worker, start_worker_with_cache,

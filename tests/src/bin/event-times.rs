@@ -3,7 +3,7 @@
 //! asks for all times then; `event-times first` asks for the times since the first one. Exits with 0 if the times fit together.
 
 use hip_sys::{Hip, hipEvent_t};
-use std::ffi::c_void;
+use hipr_tests::add_floats;
 use std::process::ExitCode;
 use std::ptr::{from_mut, null_mut};
 
@@ -46,16 +46,8 @@ fn run(way: &str) -> Result<(), Failed> {
         done(unsafe { (hip.hipEventElapsedTime)(&mut ms, start, stop) }).map(|()| ms)
     };
     let launch = || {
-        let (mut a, mut len) = (1.0f32, LEN as u32);
-        let (mut from, mut to): (*mut c_void, *mut c_void) = (x.pointer(), y.pointer());
-        let args = &mut [
-            from_mut(&mut a).cast(),
-            from_mut(&mut from).cast(),
-            from_mut(&mut to).cast(),
-            from_mut(&mut len).cast(),
-        ];
-        // SAFETY: saxpy takes a float, two pointers to `len` floats and `len`.
-        unsafe { saxpy.launch([LEN as u32 / 256, 1, 1], [256, 1, 1], 0, args) }
+        // SAFETY: both have so many floats.
+        unsafe { add_floats(&saxpy, x.pointer(), y.pointer(), LEN) }
     };
     let mut word = 0u32;
     let mut wait = |event| match way {

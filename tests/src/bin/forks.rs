@@ -2,9 +2,10 @@
 //! child's, which may use HIP by itself; what the parent writes reaches its kernels as before. Exits with 0 if that is so.
 
 use hip_sys::Hip;
+use hipr_tests::add_floats;
 use std::ffi::{c_int, c_void};
 use std::process::ExitCode;
-use std::ptr::{from_mut, null_mut};
+use std::ptr::null_mut;
 
 static KERNELS: &[u8] = include_bytes!("../../../cli/demo/kernels.co");
 const LEN: usize = 1 << 18;
@@ -47,16 +48,8 @@ fn check(hip: &Hip, shared: *mut c_void, value: f32) -> Result<(), Failed> {
     let module = hip.module(KERNELS)?;
     let saxpy = module.function("saxpy")?;
     let sums = hip.zeroed::<f32>(LEN)?;
-    let (mut a, mut len) = (1.0f32, LEN as u32);
-    let (mut from, mut to): (*mut c_void, *mut c_void) = (shared, sums.pointer());
-    let args = &mut [
-        from_mut(&mut a).cast(),
-        from_mut(&mut from).cast(),
-        from_mut(&mut to).cast(),
-        from_mut(&mut len).cast(),
-    ];
-    // SAFETY: saxpy takes a float, two pointers to `len` floats and `len`.
-    unsafe { saxpy.launch([LEN as u32 / 256, 1, 1], [256, 1, 1], 0, args) }?;
+    // SAFETY: both have so many floats.
+    unsafe { add_floats(&saxpy, shared, sums.pointer(), LEN) }?;
     let mut out = vec![0.0f32; LEN];
     // SAFETY: both buffers have as many bytes.
     done(unsafe { (hip.hipMemcpy)(out.as_mut_ptr().cast(), sums.pointer(), BYTES, DEVICE_TO_HOST) })?;

@@ -2,9 +2,10 @@
 //! Prints how often it was told that they are not. Exits with 0 if the kernels did their work.
 
 use hip_sys::Hip;
-use std::ffi::{c_int, c_void};
+use hipr_tests::add_floats;
+use std::ffi::c_int;
 use std::process::ExitCode;
-use std::ptr::{from_mut, null_mut};
+use std::ptr::null_mut;
 
 static KERNELS: &[u8] = include_bytes!("../../../cli/demo/kernels.co");
 const LEN: usize = 1 << 16;
@@ -49,16 +50,8 @@ fn run() -> Result<usize, Box<dyn std::error::Error>> {
     let mut polls = 0;
     for _ in 0..ROUNDS {
         for _ in 0..LAUNCHES {
-            let (mut a, mut len) = (1.0f32, LEN as u32);
-            let (mut from, mut to): (*mut c_void, *mut c_void) = (x.pointer(), y.pointer());
-            let args = &mut [
-                from_mut(&mut a).cast(),
-                from_mut(&mut from).cast(),
-                from_mut(&mut to).cast(),
-                from_mut(&mut len).cast(),
-            ];
-            // SAFETY: saxpy takes a float, two pointers to `len` floats and `len`.
-            unsafe { saxpy.launch([LEN as u32 / 256, 1, 1], [256, 1, 1], 0, args) }?;
+            // SAFETY: both have so many floats.
+            unsafe { add_floats(&saxpy, x.pointer(), y.pointer(), LEN) }?;
         }
         // SAFETY: the event exists.
         let recorded = unsafe { (hip.hipEventRecord)(event, null_mut()) };

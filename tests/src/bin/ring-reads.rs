@@ -2,11 +2,12 @@
 //! kernel that reads that memory. Exits with 0 if the kernel always saw what was read, and with 3 if there is no io_uring.
 
 use hip_sys::Hip;
+use hipr_tests::add_floats;
 use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
-use std::ptr::{from_mut, null_mut};
+use std::ptr::null_mut;
 
 use io_uring::{IoUring, opcode, types};
 
@@ -46,16 +47,8 @@ fn run() -> Result<bool, Failed> {
     let mut expected = 0.0;
     // Adds the memory's values to the sums, all of which are to be `value` larger then.
     let mut check = |value: f32| -> Result<(), Failed> {
-        let (mut a, mut len) = (1.0f32, LEN as u32);
-        let (mut from, mut to): (*mut c_void, *mut c_void) = (shared, sums.pointer());
-        let args = &mut [
-            from_mut(&mut a).cast(),
-            from_mut(&mut from).cast(),
-            from_mut(&mut to).cast(),
-            from_mut(&mut len).cast(),
-        ];
-        // SAFETY: saxpy takes a float, two pointers to `len` floats and `len`.
-        unsafe { saxpy.launch([LEN as u32 / 256, 1, 1], [256, 1, 1], 0, args) }?;
+        // SAFETY: both have so many floats.
+        unsafe { add_floats(&saxpy, shared, sums.pointer(), LEN) }?;
         // SAFETY: both buffers have as many bytes.
         done(unsafe { (hip.hipMemcpy)(out.as_mut_ptr().cast(), sums.pointer(), BYTES, DEVICE_TO_HOST) })?;
         expected += value;
