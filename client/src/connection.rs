@@ -415,19 +415,6 @@ impl Connection {
         ops: &[O],
         device: Option<i32>,
     ) -> Result<Vec<Result<O::Reply, HipError>>, CallError> {
-        let answers = self.ask_all_tails(ops, device)?;
-        Ok(answers.into_iter().map(|answer| answer.map(|(reply, _)| reply)).collect())
-    }
-
-    /// Does what [`ask_all`](Self::ask_all) does and returns the bytes behind the replies' fixed parts, too.
-    ///
-    /// # Errors
-    /// As [`ask_all`](Self::ask_all).
-    pub fn ask_all_tails<O: Op>(
-        &self,
-        ops: &[O],
-        device: Option<i32>,
-    ) -> Result<Vec<AnswerWithTail<O>>, CallError> {
         let questions: Vec<_> = ops.iter().map(|op| Question::of(op, device)).collect();
         let mut answers: Vec<_> =
             questions.iter().map(|question| self.inner.known(question.as_ref())).collect();
@@ -442,7 +429,7 @@ impl Connection {
             *answer = Some(whole);
         }
         let answer = |whole: Whole| match decode::<O>(&whole) {
-            Ok(reply) => Ok(Ok((reply, whole.tail))),
+            Ok(reply) => Ok(Ok(reply)),
             Err(CallError::Hip(error)) => Ok(Err(error)),
             Err(CallError::Lost) => Err(CallError::Lost),
         };

@@ -2,10 +2,9 @@
 
 mod common;
 
-use common::{Peer, device, event_loop, scripted};
+use common::{Peer, scripted};
 use hipr_proto::op::*;
 use hipr_proto::{Features, HipError, HipResult, Op, Wire};
-use hipr_worker::{Config, Worker};
 
 const NEEDED: Features = Features::TIMES.union(Features::NOTIFICATIONS).union(Features::NAMES);
 
@@ -120,9 +119,7 @@ fn without_what_it_needs_it_is_refused() {
 
 #[test]
 fn the_emulated_gpu_tells_what_it_says_when_it_is_asked() {
-    let device = device("sim");
-    let config = Config { listen: "127.0.0.1:0".into(), io: event_loop(), ..Config::new(device) };
-    let worker = Worker::bind(config).and_then(Worker::spawn).expect("a worker");
+    let worker = common::worker("sim");
     let mut peer = Peer::offering(worker.local_addr(), NEEDED).0;
     let dst = peer.malloc(1 << 20);
     let events: Vec<u64> =

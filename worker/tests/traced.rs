@@ -2,20 +2,12 @@
 
 mod common;
 
-use common::{Peer, device, event_loop};
+use common::Peer;
 use hipr_proto::op::*;
 use hipr_proto::{FLAG_NO_REPLY, Features, Header, HipError, Op, Opcode, Wire};
-use hipr_worker::{Config, Handle, Worker};
 use std::io::Write;
 
 const NEEDED: Features = Features::TRACE.union(Features::NOTIFICATIONS);
-
-fn start() -> Handle {
-    let mut config = Config::new(device("sim"));
-    config.listen = "127.0.0.1:0".into();
-    config.io = event_loop();
-    Worker::bind(config).expect("a worker").spawn().expect("a thread")
-}
 
 /// Takes what was told so far: entries, and how many were left out.
 fn told(peer: &mut Peer) -> (Vec<TraceEntry>, u32) {
@@ -43,7 +35,7 @@ fn settle(peer: &mut Peer) -> (Vec<TraceEntry>, u32) {
 
 #[test]
 fn each_request_and_its_work_is_told_of() {
-    let worker = start();
+    let worker = common::worker("sim");
     let (mut peer, accepted) = Peer::offering(worker.local_addr(), NEEDED);
     assert_eq!(accepted, NEEDED);
     let stream = peer.call(&StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
@@ -81,7 +73,7 @@ fn each_request_and_its_work_is_told_of() {
 
 #[test]
 fn nobody_is_told_who_does_not_want_it() {
-    let worker = start();
+    let worker = common::worker("sim");
     for features in [Features::TRACE, Features::NOTIFICATIONS] {
         let (mut peer, accepted) = Peer::offering(worker.local_addr(), features);
         assert_eq!(accepted, features.without(Features::TRACE));
@@ -93,7 +85,7 @@ fn nobody_is_told_who_does_not_want_it() {
 
 #[test]
 fn many_requests_without_an_answer_are_told_of_in_pieces() {
-    let worker = start();
+    let worker = common::worker("sim");
     let (mut peer, _) = Peer::offering(worker.local_addr(), NEEDED);
     let ptr = peer.malloc(64);
     const COUNT: usize = 3 * TRACED_MAX;
@@ -109,10 +101,7 @@ fn many_requests_without_an_answer_are_told_of_in_pieces() {
 
 #[test]
 fn what_a_client_does_not_read_is_bounded() {
-    let mut config = Config::new(device("sim"));
-    config.listen = "127.0.0.1:0".into();
-    config.io = event_loop();
-    let worker = Worker::bind(config).expect("a worker").spawn().expect("a thread");
+    let worker = common::worker("sim");
     let (mut peer, _) = Peer::offering(worker.local_addr(), NEEDED);
     let ptr = peer.malloc(64);
     let mut frame = Vec::new();

@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{Peer, device, event_loop, scripted};
+use common::{Peer, scripted};
 use hipr_proto::op::*;
 use hipr_proto::{Features, HipError, HipResult, Op, Opcode, Wire};
+use hipr_worker::Handle;
 use hipr_worker::device::script::Script;
-use hipr_worker::{Config, Handle, Worker};
 
 const NEEDED: Features = Features::WATCHES.union(Features::NOTIFICATIONS);
 const NOT_READY: HipError = HipError::NOT_READY;
@@ -220,10 +220,7 @@ fn a_reset_ends_all_without_a_word() {
 /// With an emulated GPU, too: much work, watched in between.
 #[test]
 fn an_emulated_gpu_wakes_its_session() {
-    let mut config = Config::new(device("sim"));
-    config.listen = "127.0.0.1:0".into();
-    config.io = event_loop();
-    let worker = Worker::bind(config).and_then(Worker::spawn).expect("a worker");
+    let worker = common::worker("sim");
     let (mut peer, accepted) = Peer::offering(worker.local_addr(), NEEDED);
     assert_eq!(accepted, NEEDED);
     const SIZE: u64 = 64 << 20;

@@ -29,7 +29,7 @@ pub struct EventInfo {
     sending: u32,
     /// Whether recordings were sent at the same time, so that nobody knows which was the last.
     is_muddled: bool,
-    /// Number of its last recording, if it has times.
+    /// Number of its last recording, as [`Times`] counts them; None if it was not recorded, or has no times (`hipEventDisableTiming`).
     number: Option<u64>,
 }
 
@@ -78,9 +78,14 @@ impl Table {
 
     /// Returns whether a recording is the last one of its event, and was sent.
     fn is_last(events: &HashMap<Event, EventInfo>, event: Event, number: u64) -> bool {
-        events.get(&event).is_some_and(|info| {
-            info.number == Some(number) && info.recorded.is_some() && info.sending == 0 && !info.is_muddled
-        })
+        events
+            .get(&event)
+            .is_some_and(|info| info.number == Some(number) && info.sending == 0 && !info.is_muddled)
+    }
+
+    /// Does what [`Times::likely`] does.
+    fn likely(&mut self, from: Option<u64>) -> Vec<Pair> {
+        self.times.likely(from, |event, number| Self::is_last(&self.events, event, number))
     }
 }
 
@@ -144,30 +149,25 @@ impl Events {
 
     /// Returns the pairs of events of whose times the worker is to tell ahead of a wait.
     pub fn pairs_before_wait(&self) -> Vec<Pair> {
-        let Table { events, times } = &mut *lock(&self.table);
-        if times.are_wanted() {
-            times.likely(None, |event, number| Table::is_last(events, event, number))
-        } else {
-            Vec::new()
-        }
+        let mut table = lock(&self.table);
+        if table.times.are_wanted() { table.likely(None) } else { Vec::new() }
     }
 
     /// Returns the milliseconds between two events if the worker has told them; otherwise the pairs of whose times it is to tell when it is asked
     /// for these.
     pub fn elapsed_ms(&self, start: Event, stop: Event) -> Result<f32, Vec<Pair>> {
-        let Table { events, times } = &mut *lock(&self.table);
+        let mut table = lock(&self.table);
         let number_of = |event: Event| {
-            let number = events.get(&event)?.number?;
-            Table::is_last(events, event, number).then_some(number)
+            let number = table.events.get(&event)?.number?;
+            Table::is_last(&table.events, event, number).then_some(number)
         };
         let Some(numbers) = number_of(start).zip(number_of(stop)) else { return Err(Vec::new()) };
-        if let Some(milliseconds) = times.get(numbers) {
+        if let Some(milliseconds) = table.times.get(numbers) {
             return Ok(milliseconds);
         }
-        times.wanted(numbers);
+        table.times.wanted(numbers);
         self.asks_times.store(true, Ordering::Relaxed);
-        Err(times
-            .likely(Some(numbers.0.min(numbers.1)), |event, number| Table::is_last(events, event, number)))
+        Err(table.likely(Some(numbers.0.min(numbers.1))))
     }
 
     /// Notes that the worker was asked for the times of these pairs, with the request of this number.

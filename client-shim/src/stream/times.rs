@@ -28,9 +28,9 @@ type Numbers = (u64, u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The event with which the time begins.
-    pub start: Event,
+    start: Event,
     /// The event with which it ends.
-    pub stop: Event,
+    stop: Event,
     numbers: Numbers,
 }
 
@@ -52,11 +52,11 @@ pub(super) struct Times {
     distances: VecDeque<u64>,
     /// The first recording of the last such pair.
     first: Option<u64>,
-    /// The last recording when the worker was asked.
+    /// Number of the last recording that there was when the worker was asked.
     asked: u64,
-    /// The pairs of the last requests, by their numbers.
+    /// The last requests to the worker: the number of each, and the pairs that it has asked for.
     requests: VecDeque<(u64, Vec<Pair>)>,
-    /// The times that were told, in milliseconds, and in which order.
+    /// The times that were told, in milliseconds, and their keys, the oldest first.
     told: HashMap<Numbers, f32>,
     order: VecDeque<Numbers>,
 }

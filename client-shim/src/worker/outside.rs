@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_looked_for_when_there_is_a_descriptor_more() {
+    fn the_kernel_counts_the_descriptors() {
         let outside = Outside::default();
         if outside.may_write() {
             // The test's own process has one.

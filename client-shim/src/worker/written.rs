@@ -32,12 +32,6 @@ const RANGES: usize = 128;
 #[derive(Debug, Default)]
 pub(super) struct Written {
     notes: OnceLock<Option<Notes>>,
-    /// Who writes without the kernel noting it.
-    outside: Outside,
-    /// Whether the environment says that there is nobody.
-    trusts_kernel: OnceLock<bool>,
-    /// How often it was asked whether something was written while somebody may write unnoticed.
-    unsure: AtomicU64,
     /// Number of pages that were compared.
     compared: AtomicU64,
 }
@@ -47,14 +41,13 @@ impl Written {
     fn notes(&self) -> Option<&Notes> {
         let open = || {
             let dirty = Dirty::from_env();
-            let _ = self.trusts_kernel.set(dirty == Dirty::Kernel);
             if dirty == Dirty::Compare {
                 tracing::info!(
                     "host memory that exists twice is compared before each launch: HIPR_DIRTY is compare"
                 );
                 return None;
             }
-            match Notes::open() {
+            match Notes::open(dirty) {
                 Ok(notes) => {
                     tracing::info!(
                         "before each launch the kernel tells which pages were written of host memory that exists twice \
@@ -72,11 +65,6 @@ impl Written {
             }
         };
         self.notes.get_or_init(open).as_ref()
-    }
-
-    /// Returns whether somebody may write without the kernel noting it.
-    fn is_unsure(&self) -> bool {
-        self.trusts_kernel.get() != Some(&true) && self.outside.may_write()
     }
 
     /// Counts a page that is compared.
@@ -107,7 +95,7 @@ impl WrittenPages for Written {
             return None;
         }
         let notes = self.notes()?;
-        if self.is_unsure() {
+        if notes.outside.as_ref().is_some_and(Outside::may_write) {
             return None;
         }
         if !is_own && !is_private(&whole) {
@@ -135,8 +123,8 @@ impl WrittenPages for Written {
     fn writes(&self) -> Writes {
         match self.notes.get() {
             // Another number each time, so that the pages are looked at.
-            Some(Some(_)) if self.is_unsure() => {
-                Writes { faults: u64::MAX - self.unsure.fetch_add(1, Ordering::Relaxed), period: 0 }
+            Some(Some(notes)) if notes.outside.as_ref().is_some_and(Outside::may_write) => {
+                Writes { faults: u64::MAX - notes.unsure.fetch_add(1, Ordering::Relaxed), period: 0 }
             }
             Some(Some(notes)) => Writes {
                 faults: faults(),
@@ -148,7 +136,7 @@ impl WrittenPages for Written {
 
     fn take(&self, range: Range<usize>) -> Option<Vec<Range<usize>>> {
         let notes = self.notes.get()?.as_ref()?;
-        if self.outside.is_found() {
+        if notes.outside.as_ref().is_some_and(Outside::is_found) {
             // The pages are compared from now on.
             return None;
         }
@@ -240,6 +228,10 @@ struct Notes {
     /// `/proc/self/pagemap`.
     pages: OwnedFd,
     since: Instant,
+    /// Who writes without the kernel noting it; `None` if the environment says that nobody does.
+    outside: Option<Outside>,
+    /// How often it was asked whether something was written while somebody may write unnoticed.
+    unsure: AtomicU64,
 }
 
 /// `struct uffdio_api`.
@@ -323,7 +315,7 @@ impl Notes {
     ///
     /// # Errors
     /// The call that failed, and why.
-    fn open() -> Result<Self, (&'static str, io::Error)> {
+    fn open(dirty: Dirty) -> Result<Self, (&'static str, io::Error)> {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | UFFD_USER_MODE_ONLY;
         // SAFETY: a call that only makes a descriptor.
         let faults = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
@@ -337,7 +329,9 @@ impl Notes {
         control(&faults, UFFDIO_API, &mut api).map_err(|error| ("UFFDIO_API", error))?;
         let pages =
             std::fs::File::open("/proc/self/pagemap").map_err(|error| ("/proc/self/pagemap", error))?;
-        let notes = Self { faults, pages: pages.into(), since: Instant::now() };
+        let outside = (dirty != Dirty::Kernel).then(Outside::default);
+        let (since, unsure) = (Instant::now(), AtomicU64::new(0));
+        let notes = Self { faults, pages: pages.into(), since, outside, unsure };
         // Of no pages, to see whether the kernel knows the call.
         notes.take(&(0..0)).map_err(|error| ("PAGEMAP_SCAN", error))?;
         Ok(notes)

@@ -22,10 +22,11 @@ pub const VARIABLES: [(&str, u64); 3] = [("small", 16), ("large", 300), ("missin
 /// HIP's number of this type of memory.
 const DEVICE_MEMORY: u32 = 2;
 
-/// The features that clients offer who place memory.
+/// The features that clients offer who place memory, and take no notifications.
 pub const PLACING: Features = Features::NAMES.union(Features::PLACES).union(Features::PACKED);
 
-/// The features that clients offer who are told something. They place no memory: what they had of it would be asked for when others need some.
+/// The features that clients offer who take notifications. PLACES is not among them: with both, the worker asks for unused leases when memory is
+/// short, which the model does not do.
 pub const TOLD: Features = Features::NAMES
     .union(Features::PACKED)
     .union(Features::NOTIFICATIONS)
