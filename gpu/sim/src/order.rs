@@ -32,7 +32,7 @@ impl Order {
 pub(crate) struct Orders {
     /// Number of commands.
     count: u64,
-    /// What the program has waited for.
+    /// What comes before all work from now on: what the program has waited for.
     host: Before,
     /// What the last command of each stream comes behind, itself included.
     streams: BTreeMap<u64, Arc<Before>>,
@@ -73,7 +73,7 @@ impl Orders {
     pub(crate) fn waited(&mut self, what: WaitFor, record: Option<&Record>) {
         match what {
             WaitFor::Device => self.streams.values().for_each(|last| self.host.join(last)),
-            WaitFor::Stream(stream) => self.waited_for(stream),
+            WaitFor::Stream(stream) => self.before_all(stream),
             WaitFor::Event(_) => {
                 if let Some(before) = record.and_then(|record| record.fence.before()) {
                     self.host.join(before);
@@ -82,8 +82,8 @@ impl Orders {
         }
     }
 
-    /// Notes that the program has waited for a stream.
-    pub(crate) fn waited_for(&mut self, stream: u64) {
+    /// Notes that what a stream has now comes before all later work: the program has waited for it, or will not go on before it is over.
+    pub(crate) fn before_all(&mut self, stream: u64) {
         if let Some(last) = self.streams.get(&stream) {
             self.host.join(last);
         }

@@ -381,6 +381,10 @@ impl Streams {
         if let Some(last) = self.queue(stream)?.pending() {
             self.before_all = Some(last);
         }
+        let stream = handle_of(self.number(stream));
+        if let Some(orders) = &mut self.orders {
+            orders.before_all(stream);
+        }
         Ok(())
     }
 
@@ -608,7 +612,7 @@ impl Streams {
             for (&other, queue) in &self.queues {
                 let waits = is_blocking && queue.is_blocking() && (is_null(stream) || is_null(other));
                 if other == stream || waits {
-                    orders.waited_for(handle_of(other));
+                    orders.before_all(handle_of(other));
                 }
             }
         }
