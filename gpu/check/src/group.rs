@@ -169,7 +169,10 @@ fn unwritten(launch: &Launch, start: GroupStart, wave: usize, origin: &Origin, u
         let accessed = Accessed { kind: AccessKind::Load, memory, address, len_bytes };
         let used = launch.kernel.place_of(At { pc: used_at, callers: &[], ..at });
         let line = used.frames.first().filter(|frame| frame.line > 0);
-        let note = line.map_or(String::new(), |frame| format!("they are used in {frame}"));
+        let note = match line {
+            Some(frame) => format!("they are used in {frame}"),
+            None => format!("they are used at byte {:#x} of its code", used.offset_bytes),
+        };
         (Some(accessed), launch.near(memory, address), None, note)
     });
 }

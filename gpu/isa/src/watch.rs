@@ -7,16 +7,21 @@
 //! registers, by the same code that executes it.
 
 mod access;
+mod bits;
 mod operands;
 mod shape;
+mod unknown;
 
 pub use self::access::{Access, Register, Scope};
 pub use self::operands::{Role, Source};
 pub(crate) use self::shape::{Effect, Encoded, Shape, effect, shape};
 pub use self::shape::{Kind, Memory};
+pub use self::unknown::{Lanes, Scalar};
 use crate::enc::mubuf::Mubuf;
 use crate::enc::sop::Sop1;
+use crate::enc::vop::{Dpp, Extra};
 pub use crate::machine::{Step, Watch};
+use crate::shape::source::dpp_lanes;
 use crate::wave::Wave;
 
 /// An instruction that orders a wave's accesses and those of other waves.
@@ -110,10 +115,52 @@ impl Step<'_, '_> {
         operands::results(self.insn, wave.accum_offset, each);
     }
 
-    /// Returns which bytes of the result come from the lanes' marked bytes of the sources, for each byte of a register, if the instruction's
+    /// Returns which bytes of the result come from marked bytes of the sources, for each byte of a register the lanes, if the instruction's
     /// role is [`Role::Bits`].
-    pub fn moved_bytes(&self, wave: &Wave, marked: [u64; 4]) -> [u64; 4] {
-        operands::moved_bytes(self.insn, wave, marked)
+    pub fn moved_bytes(&self, wave: &Wave, sources: &[[u64; 4]; 3]) -> [u64; 4] {
+        bits::moved_bytes(self.insn, wave, sources)
+    }
+
+    /// Returns what it does with its lanes, if it is a vector instruction that accesses no memory.
+    pub fn lanes(&self) -> Lanes {
+        unknown::lanes(self.insn)
+    }
+
+    /// Returns the first register of the mask that it reads for its lanes, and the mask's value, if it does: of a selection or a carry.
+    pub fn mask(&self, wave: &Wave) -> Option<(usize, u64)> {
+        unknown::mask(self.insn).map(|code| (code, wave.pair(code)))
+    }
+
+    /// Returns the lanes of source 0 as they arrive, from `lanes`: where DPP or an address moves them.
+    pub fn arriving(&self, wave: &Wave, lanes: u64) -> u64 {
+        match self.lanes() {
+            Lanes::Gather => unknown::gathered(self.insn, wave, lanes),
+            _ => unknown::arriving(self.insn, wave.exec(), lanes),
+        }
+    }
+
+    /// Returns the lanes that it writes.
+    pub fn written_lanes(&self, wave: &Wave) -> u64 {
+        match self.insn.valu.extra {
+            Extra::Dpp => dpp_lanes(Dpp(self.insn.code), wave.exec()),
+            _ => wave.exec(),
+        }
+    }
+
+    /// Returns the lane that it reads or writes, if [`lanes`](Self::lanes) is [`Lanes::Read`] or [`Lanes::Write`].
+    pub fn named_lane(&self, wave: &Wave) -> usize {
+        unknown::named_lane(self.insn, wave)
+    }
+
+    /// Returns the lanes whose count depends on unknown bits, which `unknown` returns for a scalar register, if [`lanes`](Self::lanes) is
+    /// [`Lanes::Count`].
+    pub fn counted_lanes(&self, unknown: &dyn Fn(usize) -> u32) -> u64 {
+        unknown::counted(self.insn, unknown)
+    }
+
+    /// Returns what becomes of unknown bits in a scalar instruction. `unknown` returns those of a register, `scc` says whether SCC is.
+    pub fn scalar(&self, wave: &Wave, unknown: &dyn Fn(usize) -> u32, scc: bool) -> Scalar {
+        unknown::scalar(self.insn, wave, unknown, scc)
     }
 
     /// Returns the first vector register of the address, if the instruction accesses memory for each lane.

@@ -232,7 +232,7 @@ fn permute(row: &mut Row, dpp: Dpp, exec: u64) {
 }
 
 /// Returns the lane that `lane` reads under DPP control `ctrl`.
-fn dpp_lane(ctrl: usize, lane: usize) -> Option<usize> {
+pub(crate) fn dpp_lane(ctrl: usize, lane: usize) -> Option<usize> {
     let (row, column) = (lane & !15, lane & 15);
     let in_row = |column: Option<usize>| column.filter(|&column| column < 16).map(|column| row + column);
     let amount = ctrl & 15;

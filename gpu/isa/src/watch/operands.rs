@@ -7,9 +7,8 @@ use super::Register;
 use crate::enc::sop::{Sop1, Sop2};
 use crate::enc::vop::{Extra, Mai, Sdwa, VGPR};
 use crate::machine::Insn;
-use crate::shape::operand::scalar32;
 use crate::shape::source::part;
-use crate::wave::{FIRST, Wave};
+use crate::wave::FIRST;
 
 /// What an instruction does with what it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +30,11 @@ pub struct Source {
     pub words: usize,
     /// The bytes that are read of each, a bit each.
     pub bytes: u8,
+    /// Its place among the instruction's sources.
+    pub index: usize,
 }
 
-fn has(name: &str, parts: &[&str]) -> bool {
+pub(super) fn has(name: &str, parts: &[&str]) -> bool {
     parts.iter().any(|part| name.contains(part))
 }
 
@@ -145,7 +146,7 @@ fn scalar(code: usize) -> Option<Register> {
     (code < 106).then_some(Register::Scalar(code))
 }
 
-fn scalar_words(name: &str) -> usize {
+pub(super) fn scalar_words(name: &str) -> usize {
     if name.contains("64") || name.contains("pc_b") { 2 } else { 1 }
 }
 
@@ -161,7 +162,7 @@ pub(super) fn sources(insn: &Insn, accum_offset: usize, each: &mut dyn FnMut(Sou
     if insn.is_vector() && !is_valu(insn) {
         // What moves values between lanes by way of the LDS.
         let data = (insn.code >> 40 & 0xff) as usize;
-        return each(Source { register: Register::Vector(data), words: 1, bytes: 0xf });
+        return each(Source { register: Register::Vector(data), words: 1, bytes: 0xf, index: 0 });
     }
     if insn.is_vector() {
         for (index, &code) in insn.valu.src.iter().enumerate() {
@@ -178,9 +179,9 @@ pub(super) fn sources(insn: &Insn, accum_offset: usize, each: &mut dyn FnMut(Sou
                 };
                 let first = if is_accumulator { accum_offset } else { 0 };
                 let register = Register::Vector(first + usize::from(insn.valu.src_rows[index]) - FIRST);
-                each(Source { register, words, bytes });
+                each(Source { register, words, bytes, index });
             } else if let Some(register) = scalar(usize::from(code)).filter(|_| index == 0 || code != 0) {
-                each(Source { register, words, bytes });
+                each(Source { register, words, bytes, index });
             }
         }
         return;
@@ -192,8 +193,10 @@ pub(super) fn sources(insn: &Insn, accum_offset: usize, each: &mut dyn FnMut(Sou
         _ if top >> 5 == 0b1011 && top != 0b1_0111_1110 => [None, None],
         _ => [Some(Sop2(insn.code).ssrc0()), Some(Sop2(insn.code).ssrc1())],
     };
-    for register in codes.into_iter().flatten().filter_map(scalar) {
-        each(Source { register, words, bytes: 0xf });
+    for (index, code) in codes.into_iter().enumerate() {
+        if let Some(register) = code.and_then(scalar) {
+            each(Source { register, words, bytes: 0xf, index });
+        }
     }
 }
 
@@ -224,44 +227,6 @@ pub(super) fn results(insn: &Insn, accum_offset: usize, each: &mut dyn FnMut(Reg
         each(Register::Vector(first + usize::from(insn.valu.result) - FIRST), result_words(name));
     }
     if name.starts_with("v_cmp") || has(name, &["_co_", "div_scale", "mad_u64", "mad_i64"]) {
-        scalar(usize::from(insn.valu.sdst)).into_iter().for_each(|register| each(register, 2));
-    }
-}
-
-/// Returns which bytes of a result come from marked bytes. What is not known to be shifted or masked by constants has marks in all bytes,
-/// for lanes that have one in any.
-pub(super) fn moved_bytes(insn: &Insn, wave: &Wave, marked: [u64; 4]) -> [u64; 4] {
-    let name = insn.row.name;
-    if has(name, &["cndmask", "cselect", "swap", "_or_b32", "or3_b32", "_not_b32"]) && !name.contains("lshl")
-    {
-        return marked;
-    }
-    let constant = |index: usize| {
-        let code = usize::from(insn.valu.src[index]);
-        (code < usize::from(VGPR)).then(|| scalar32(wave, code, insn.literal))
-    };
-    let all = marked.iter().fold(0, |all, lanes| all | lanes);
-    let whole = [all; 4];
-    if !insn.is_vector() {
-        return whole;
-    }
-    match (constant(0), constant(1)) {
-        (Some(mask), _) | (None, Some(mask)) if name.starts_with("v_and_b32") => {
-            std::array::from_fn(|byte| if mask >> (byte * 8) & 0xff == 0 { 0 } else { marked[byte] })
-        }
-        (Some(shift), _) if has(name, &["lshrrev_b32", "lshlrev_b32"]) && shift % 8 == 0 => {
-            let bytes = (shift / 8 % 4) as usize;
-            let is_left = name.contains("lshlrev");
-            let from = |byte: usize| if is_left { byte.checked_sub(bytes) } else { Some(byte + bytes) };
-            std::array::from_fn(|byte| from(byte).and_then(|from| marked.get(from)).copied().unwrap_or(0))
-        }
-        (_, Some(first)) if name.starts_with("v_bfe_u32") => {
-            let count = constant(2).unwrap_or(32) & 31;
-            let bits = (((1u64 << count) - 1) << (first & 31)) as u32;
-            let used = |byte: usize| bits >> (byte * 8) & 0xff != 0;
-            let lanes = (0..4).filter(|byte| used(*byte)).fold(0, |all, byte| all | marked[byte]);
-            [lanes; 4]
-        }
-        _ => whole,
+        each(Register::Scalar(usize::from(insn.valu.sdst)), 2);
     }
 }
