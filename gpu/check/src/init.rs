@@ -11,6 +11,7 @@ pub(crate) mod memory;
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use hipr_isa::watch::{Access, Kind as AccessKind, Lanes as ByLane, Memory, Register, Role, Step};
@@ -20,6 +21,9 @@ use self::memory::{Marks, Recent};
 
 /// The lanes in which each of the four bytes of a register or a word is marked.
 type Lanes = [u64; 4];
+
+/// The most bytes of LDS between the first and the last lane's accesses that are looked at at once.
+const LDS_SPAN_MAX_BYTES: u64 = 4096;
 
 /// An instruction that accesses memory.
 pub(crate) struct Instruction<'a> {
@@ -171,7 +175,7 @@ impl Init {
                     if let Some(own) = self.waves.get_mut(number) {
                         own.stored(access).iter().flatten().for_each(|mark| report(&mark.origin));
                     }
-                    self.store_written(access);
+                    self.store_written(number, access);
                 }
                 if let Some((data, own)) = access.returned.zip(self.waves.get_mut(number)) {
                     own.load(wave, &Access { data, ..*access }, returned);
@@ -180,38 +184,58 @@ impl Init {
         }
     }
 
+    /// Returns whether all bytes between the first and the last lane's accesses are known to be written. That is so for most accesses, and
+    /// takes less time than to look at those of each lane.
+    fn is_written(&mut self, number: usize, access: &Access<'_>) -> bool {
+        match access.memory {
+            Memory::Scratch => self.waves.get(number).is_none_or(|own| own.scratch.is_empty()),
+            Memory::Lds => {
+                let Range { start, end } = access.span();
+                end.saturating_sub(start) <= LDS_SPAN_MAX_BYTES && are_set(&self.lds, start, end)
+            }
+            Memory::Device => {
+                let Range { start, end } = access.span();
+                start < end && self.marks.is_written(&mut self.recent, start, end)
+            }
+        }
+    }
+
     /// Returns the marks of the words that an access loads; `None` if it loads no marked byte.
     fn load(&mut self, number: usize, access: &Access<'_>) -> Option<Vec<Lanes>> {
+        if self.is_written(number, access) {
+            return None;
+        }
         let mut words: Option<Vec<Lanes>> = None;
         let count = access.len_bytes.div_ceil(4) as usize;
+        let len_bytes = u64::from(access.len_bytes);
         let own = self.waves.get(number)?;
         let (marks, recent, lds) = (&self.marks, &mut self.recent, &self.lds);
         access.each_lane(|lane, address| {
-            let is_marked = |offset: u64| match access.memory {
-                Memory::Lds => !bit(lds, address + offset),
-                Memory::Device => false,
-                Memory::Scratch => own
-                    .scratch
-                    .get(&((address + offset) / 4))
-                    .is_some_and(|mark| mark.lanes[((address + offset) % 4) as usize] >> lane & 1 != 0),
-            };
-            let len_bytes = u64::from(access.len_bytes);
             let mut note = |offset: u64| {
                 let words = words.get_or_insert_with(|| vec![[0; 4]; count]);
                 words[(offset / 4) as usize][(offset % 4) as usize] |= 1 << lane;
             };
             match access.memory {
                 Memory::Device => marks.unwritten(recent, address, len_bytes, &mut note),
-                Memory::Scratch if own.scratch.is_empty() => {}
-                Memory::Lds | Memory::Scratch => {
-                    (0..len_bytes).filter(|offset| is_marked(*offset)).for_each(note)
+                Memory::Lds => (0..len_bytes).filter(|offset| !bit(lds, address + offset)).for_each(note),
+                Memory::Scratch => {
+                    let is_marked = |offset: &u64| {
+                        let mark = own.scratch.get(&((address + offset) / 4));
+                        mark.is_some_and(|mark| {
+                            mark.lanes[((address + offset) % 4) as usize] >> lane & 1 != 0
+                        })
+                    };
+                    (0..len_bytes).filter(is_marked).for_each(note);
                 }
             }
         });
         words
     }
 
-    fn store_written(&mut self, access: &Access<'_>) {
+    fn store_written(&mut self, number: usize, access: &Access<'_>) {
+        if access.memory == Memory::Scratch || self.is_written(number, access) {
+            return;
+        }
         let len_bytes = u64::from(access.len_bytes);
         let (marks, recent, lds) = (&self.marks, &mut self.recent, &mut self.lds);
         let computed = &mut self.lds_computed;
@@ -244,7 +268,7 @@ impl Init {
                 }
             }
         }
-        self.store_written(access);
+        self.store_written(number, access);
         if marked.iter().all(Option::is_none) {
             return;
         }
@@ -290,6 +314,21 @@ fn bits_of(lanes: Lanes, lane: usize) -> u32 {
 
 fn any_of(lanes: Lanes) -> u64 {
     lanes.iter().fold(0, |all, lanes| all | lanes)
+}
+
+/// Returns whether all bits from `start` to `end` are set.
+fn are_set(bits: &[u64], start: u64, end: u64) -> bool {
+    let mut at = start;
+    while at < end {
+        let (first, next) = (at % 64, (at / 64 + 1) * 64);
+        let count = next.min(end) - at;
+        let mask = (u64::MAX >> (64 - count)) << first;
+        if bits.get((at / 64) as usize).is_none_or(|word| !word & mask != 0) {
+            return false;
+        }
+        at = next;
+    }
+    true
 }
 
 fn bit(bits: &[u64], index: u64) -> bool {

@@ -13,6 +13,9 @@ use crate::lock::{Lock, lock};
 const PAGE_BYTES: u64 = 4096;
 const PAGE_WORDS: usize = PAGE_BYTES as usize / 64;
 
+/// The most bytes between the first and the last lane's accesses that are looked at at once.
+const SPAN_MAX_BYTES: u64 = 256 * PAGE_BYTES;
+
 /// The states of a page: nothing of it is written, some is, all is.
 const NONE: u8 = 0;
 const SOME: u8 = 1;
@@ -222,6 +225,16 @@ impl Marks {
                 None
             }
         }
+    }
+
+    /// Returns whether all bytes from `start` to `end` are known to be written; `false` also where that takes long to find out.
+    pub(crate) fn is_written(&self, recent: &mut Recent, start: u64, end: u64) -> bool {
+        let Some(allocation) = self.recent(recent, start) else { return false };
+        if end > allocation.base + allocation.len_bytes || end - start > SPAN_MAX_BYTES {
+            return false;
+        }
+        let (start, end) = (start - allocation.base, end - allocation.base);
+        (start / PAGE_BYTES..end.div_ceil(PAGE_BYTES)).all(|page| allocation.state(page) == ALL)
     }
 
     /// Marks bytes as written.

@@ -1,5 +1,7 @@
 //! The accesses of an instruction, with the addresses of its lanes.
 
+use std::ops::Range;
+
 use super::shape::{Encoded, Kind, Memory, Shape};
 use crate::aperture::Aperture;
 use crate::enc::ds::Ds;
@@ -73,6 +75,17 @@ impl Access<'_> {
         for lane in active(self.lanes) {
             each(lane, self.addresses[lane]);
         }
+    }
+
+    /// Returns the range from the first byte that a lane accesses to the end of the last one; empty if no lane does.
+    pub fn span(&self) -> Range<u64> {
+        let (mut first, mut last) = (u64::MAX, 0);
+        for (lane, &address) in self.addresses.iter().enumerate() {
+            let is_active = self.lanes >> lane & 1 != 0;
+            first = first.min(if is_active { address } else { u64::MAX });
+            last = last.max(if is_active { address } else { 0 });
+        }
+        first..last.saturating_add(self.len_bytes.into())
     }
 }
 
