@@ -19,6 +19,9 @@ use crate::race::shadow::{Access, Atomicity};
 use crate::race::transfer::NO_ORDER;
 use crate::report::Report;
 
+/// What is said of two stores of one instruction.
+const ONE_INSTRUCTION: &str = "two threads of one wave store different values with one instruction";
+
 /// A wave that has not ended when its launch was given up.
 pub(crate) struct GivenUp {
     pub(crate) start: GroupStart,
@@ -129,8 +132,18 @@ impl Launch {
                 (_, true) => AccessKind::Store,
                 _ => AccessKind::Load,
             };
-            let note = if kind == Kind::StreamRace { NO_ORDER } else { "" };
-            let other = Other { place: self.place_of_old(old), kind: other_kind };
+            // What one wave does with two instructions is in order.
+            let is_one_instruction = old.launch == self.kernel.launch
+                && (u64::from(old.group), usize::from(old.wave)) == (start.number, wave);
+            let (place, note) = match kind {
+                _ if is_one_instruction => {
+                    let other = At { pc, callers, start, wave, lane: old.lane.into() };
+                    (Some(self.kernel.place_of(other)), ONE_INSTRUCTION)
+                }
+                Kind::StreamRace => (self.place_of_old(old), NO_ORDER),
+                _ => (self.place_of_old(old), ""),
+            };
+            let other = Other { place, kind: other_kind };
             (Some(accessed), self.near(accessed.memory, accessed.address), Some(other), note.to_owned())
         });
     }

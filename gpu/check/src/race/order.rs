@@ -4,6 +4,7 @@
 //! accesses, and those of each of its waves, come before its own next one ([`Clock`]).
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use hipr_grid::GroupStart;
@@ -12,7 +13,7 @@ use hipr_isa::wave::{LANES, Wave};
 
 use super::clock::{Clock, WAVES, join};
 use super::doubt::{Loads, Race};
-use super::shadow::{Access, Atomicity, Recent, Word};
+use super::shadow::{Access, Atomicity, PAGE_BYTES, Recent, Word};
 use super::transfer::{NO_ORDER, Transfer};
 use crate::finding::{Kind, Other};
 use crate::kernel::At;
@@ -41,6 +42,83 @@ struct Raced {
     is_old_store: bool,
     lane: usize,
     address: u64,
+}
+
+/// Notes the accesses of an instruction's lanes.
+struct Noting<'a> {
+    launch: &'a Launch,
+    wave: &'a Wave,
+    accesses: &'a Accesses<'a>,
+    /// What they have in common.
+    new: Access,
+    group: u32,
+    barrier_tick: u32,
+    /// What the wave knows.
+    known: &'a mut Arc<Clock>,
+    behind: &'a mut [(u32, bool); 4],
+    /// What was released by atomics to words of LDS, if the accesses are to LDS.
+    lds_released: Option<&'a HashMap<u64, Arc<Clock>>>,
+    /// Those that race with earlier ones.
+    races: Vec<Raced>,
+}
+
+impl Noting<'_> {
+    /// Notes that a lane accesses bytes of a page.
+    fn words_of_page(&mut self, lane: usize, bytes: Range<u64>, words: &mut [Word]) {
+        let first = (bytes.start % PAGE_BYTES / 4) as usize;
+        let count = (bytes.end.div_ceil(4) - bytes.start / 4) as usize;
+        if let Some(words) = words.get_mut(first..first + count) {
+            self.words(lane, bytes, words);
+        }
+    }
+
+    /// Notes that a lane accesses these bytes, which the words have.
+    fn words(&mut self, lane: usize, bytes: Range<u64>, words: &mut [Word]) {
+        let is_store = self.accesses.kind != AccessKind::Load;
+        let mut from = bytes.start;
+        for word in words {
+            let to = ((from / 4 + 1) * 4).min(bytes.end);
+            let mask = ((1u8 << (to - from)) - 1) << (from % 4);
+            let new = Access { lane: lane as u8, bytes: mask, ..self.new };
+            // Another lane of the instruction has loaded it.
+            if is_store || !word.has_load(&new) {
+                self.word(lane, from, new, is_store, word);
+            }
+            from = to;
+        }
+    }
+
+    fn word(&mut self, lane: usize, from: u64, new: Access, is_store: bool, word: &mut Word) {
+        let address = self.accesses.addresses[lane];
+        let value = if is_store { value(self.wave, self.accesses, lane, address, from) } else { 0 };
+        let new = Access { value, ..new };
+        match self.lds_released {
+            // A load of what an atomic has stored waits for it: LDS has no scopes that tell a load of an atomic from another.
+            Some(released) if !is_store && word.store().atomicity == Atomicity::Atomic => {
+                if let Some(released) = released.get(&(from / 4)) {
+                    join(self.known, released);
+                }
+            }
+            Some(_) => {}
+            None => {
+                if self.launch.stores_do_not_say()
+                    && let Some(store) = word.proved(&new, is_store)
+                {
+                    self.launch.doubts.proved(store);
+                }
+            }
+        }
+        let Self { launch, behind, group, barrier_tick, known, .. } = self;
+        let mut ordered = |old: &Access| is_ordered(launch, behind, *group, *barrier_tick, known, &new, old);
+        // With an atomic each race counts: some may be meant, and others not.
+        if let Some((old, is_old_store)) = word.note(new, is_store, &mut ordered)
+            && (self.races.is_empty()
+                || new.atomicity != Atomicity::Plain
+                || old.atomicity != Atomicity::Plain)
+        {
+            self.races.push(Raced { old, is_old_store, lane, address });
+        }
+    }
 }
 
 /// The order of one workgroup's accesses.
@@ -186,9 +264,6 @@ impl GroupOrder {
         }
         self.leave_meeting(launch, at.wave);
         self.learn(launch, at.wave);
-        if accesses.kind == AccessKind::Store {
-            Self::check_one_instruction(launch, at, wave, accesses);
-        }
         let is_device = accesses.memory == Memory::Device;
         if is_device {
             self.check_transfers(launch, at, accesses);
@@ -201,13 +276,15 @@ impl GroupOrder {
             }
             _ => Atomicity::Plain,
         };
+        if accesses.kind == AccessKind::Store && atomicity != Atomicity::Atomic {
+            self.check_one_instruction(launch, at, wave, accesses, atomicity);
+        }
         let is_atomic = atomicity == Atomicity::Atomic;
         // Flags are stored by one lane, or a few.
         let is_flag = atomicity == Atomicity::Unknown && accesses.lanes.count_ones() <= FLAG_LANES_MAX;
         if is_atomic || is_flag {
             self.synchronize(launch, at.wave, accesses);
         }
-        let (own, own_end) = launch.own;
         let offset_words = self.offset_words(at.pc);
         if let Some(own) = self.waves.get_mut(at.wave) {
             if is_compare {
@@ -216,83 +293,78 @@ impl GroupOrder {
                 own.loads.note(offset_words, accesses);
             }
         }
-        let new = Access {
-            launch: self.launch,
-            group: self.group,
-            tick: self.tick,
-            offset_words,
-            wave: at.wave as u8,
-            atomicity,
-            ..Access::default()
-        };
-        let is_store = accesses.kind != AccessKind::Load;
-        let mut races = Vec::new();
-        let len_bytes = u64::from(accesses.len_bytes);
-        accesses.each_lane(|lane, address| {
-            if is_device && own <= address && address < own_end {
-                return;
-            }
-            let (mut from, end) = (address, address + len_bytes);
-            while from < end {
-                let word_end = (from / 4 + 1) * 4;
-                let to = word_end.min(end);
-                let bytes = ((1u8 << (to - from)) - 1) << (from % 4);
-                let value = if is_store { value(wave, accesses, lane, address, from) } else { 0 };
-                let new = Access { lane: lane as u8, bytes, value, ..new };
-                // With an atomic each race counts: some may be meant, and others not.
-                if let Some((old, is_old_store)) = self.note(launch, is_device, from, new, is_store)
-                    && (races.is_empty()
-                        || atomicity != Atomicity::Plain
-                        || old.atomicity != Atomicity::Plain)
-                {
-                    races.push(Raced { old, is_old_store, lane, address });
-                }
-                from = to;
-            }
-        });
-        for race in races {
+        let new = self.own_access(at, atomicity);
+        for race in self.note(launch, wave, accesses, new) {
             self.race(launch, At { lane: race.lane, ..at }, accesses, atomicity, race);
         }
     }
 
-    fn note(
-        &mut self,
-        launch: &Launch,
-        is_device: bool,
-        address: u64,
-        new: Access,
-        is_store: bool,
-    ) -> Option<(Access, bool)> {
+    /// Notes the accesses of an instruction's lanes. Returns those that race with earlier ones.
+    fn note(&mut self, launch: &Launch, wave: &Wave, accesses: &Accesses<'_>, new: Access) -> Vec<Raced> {
         let Self { group, barrier_tick, waves, recent, lds, lds_released, behind, .. } = self;
-        let own = waves.get_mut(usize::from(new.wave))?;
-        if is_device {
-            let mut ordered =
-                |old: &Access| is_ordered(launch, behind, *group, *barrier_tick, &own.known, &new, old);
-            let (page, word) = launch.context.shadow.page(recent, address);
-            let mut page = lock(&page.0);
-            let word = page.get_mut(word)?;
-            if launch.stores_do_not_say()
-                && let Some(store) = word.proved(&new, is_store)
-            {
-                launch.doubts.proved(store);
+        let Some(own) = waves.get_mut(usize::from(new.wave)) else { return Vec::new() };
+        let is_device = accesses.memory == Memory::Device;
+        let mut noting = Noting {
+            launch,
+            wave,
+            accesses,
+            new,
+            group: *group,
+            barrier_tick: *barrier_tick,
+            known: &mut own.known,
+            behind,
+            lds_released: (!is_device).then_some(&*lds_released),
+            races: Vec::new(),
+        };
+        let end = |address: u64| address + u64::from(accesses.len_bytes);
+        // What another lane of the instruction loads as well says nothing new: mostly the one before, or that of a row of 16 or 32 lanes.
+        let is_again = |lane: usize, address: u64| {
+            let is_by = |distance: usize| {
+                let other = lane.wrapping_sub(distance);
+                other < LANES && accesses.lanes >> other & 1 != 0 && accesses.addresses[other] == address
+            };
+            accesses.kind == AccessKind::Load && (is_by(1) || is_by(16) || is_by(32))
+        };
+        if !is_device {
+            accesses.each_lane(|lane, address| {
+                if is_again(lane, address) {
+                    return;
+                }
+                let words = end(address).div_ceil(4) as usize;
+                if words > lds.len() {
+                    lds.resize(words, Word::default());
+                }
+                noting.words(lane, address..end(address), &mut lds[(address / 4) as usize..words]);
+            });
+            return noting.races;
+        }
+        let (own, own_end) = launch.own;
+        let mut left = 0u64;
+        accesses.each_lane(|lane, address| {
+            left |= u64::from((address < own || own_end <= address) && !is_again(lane, address)) << lane;
+        });
+        let mut beyond = 0u64;
+        // The words of a page are locked once for all lanes that begin there.
+        while left != 0 {
+            let page = accesses.addresses[left.trailing_zeros() as usize] / PAGE_BYTES;
+            let mut words = lock(&launch.context.shadow.page(recent, page).0);
+            for lane in set_lanes(left) {
+                let address = accesses.addresses[lane];
+                if address / PAGE_BYTES == page {
+                    left &= !(1 << lane);
+                    let page_end = (page + 1) * PAGE_BYTES;
+                    beyond |= u64::from(end(address) > page_end) << lane;
+                    noting.words_of_page(lane, address..end(address).min(page_end), &mut words[..]);
+                }
             }
-            return word.note(new, is_store, &mut ordered);
         }
-        let index = (address / 4) as usize;
-        if index >= lds.len() {
-            lds.resize(index + 1, Word::default());
+        for lane in set_lanes(beyond) {
+            let end = end(accesses.addresses[lane]);
+            let page = end / PAGE_BYTES;
+            let mut words = lock(&launch.context.shadow.page(recent, page).0);
+            noting.words_of_page(lane, page * PAGE_BYTES..end, &mut words[..]);
         }
-        let word = lds.get_mut(index)?;
-        // A load of what an atomic has stored waits for it: LDS has no scopes that tell a load of an atomic from another.
-        if !is_store
-            && word.store().atomicity == Atomicity::Atomic
-            && let Some(released) = lds_released.get(&(address / 4))
-        {
-            join(&mut own.known, released);
-        }
-        let mut ordered =
-            |old: &Access| is_ordered(launch, behind, *group, *barrier_tick, &own.known, &new, old);
-        word.note(new, is_store, &mut ordered)
+        noting.races
     }
 
     /// Handles that atomics read and store what orders accesses.
@@ -329,8 +401,15 @@ impl GroupOrder {
         }
     }
 
-    /// Reports lanes of one instruction that store different values to the same word.
-    fn check_one_instruction(launch: &Launch, at: At<'_>, wave: &Wave, accesses: &Accesses<'_>) {
+    /// Reports lanes of one instruction that store different values to the same word, unless the store may turn out to be atomic.
+    fn check_one_instruction(
+        &self,
+        launch: &Launch,
+        at: At<'_>,
+        wave: &Wave,
+        accesses: &Accesses<'_>,
+        atomicity: Atomicity,
+    ) {
         let len_bytes = u64::from(accesses.len_bytes);
         let (mut is_rising, mut end) = (true, 0);
         accesses.each_lane(|_, address| {
@@ -361,13 +440,35 @@ impl GroupOrder {
         else {
             return;
         };
-        let at = At { lane, ..at };
-        launch.found(Kind::BlockRace, at, 1, || {
-            let other =
-                Other { place: Some(launch.kernel.place_of(At { lane: one, ..at })), kind: accesses.kind };
-            let note = "two threads of one wave store different values with one instruction".to_owned();
-            (Some(accessed(accesses, address)), launch.near(accesses.memory, address), Some(other), note)
-        });
+        let own = self.offset_words(at.pc);
+        let race = || Race {
+            kind: Kind::BlockRace,
+            pc: at.pc,
+            callers: at.callers.to_vec(),
+            start: at.start,
+            wave: at.wave,
+            lane,
+            accessed: accessed(accesses, address),
+            old: Access { lane: one as u8, ..self.own_access(at, atomicity) },
+            is_old_store: true,
+        };
+        match atomicity {
+            Atomicity::Unknown => launch.doubts.keep((Kind::BlockRace, own, [own; 2]), race),
+            Atomicity::Plain | Atomicity::Atomic => launch.raced(&race()),
+        }
+    }
+
+    /// Returns an access of the instruction at `at`, but for its lane, value and bytes.
+    fn own_access(&self, at: At<'_>, atomicity: Atomicity) -> Access {
+        Access {
+            launch: self.launch,
+            group: self.group,
+            tick: self.tick,
+            offset_words: self.offset_words(at.pc),
+            wave: at.wave as u8,
+            atomicity,
+            ..Access::default()
+        }
     }
 
     /// Reports a race, unless it may turn out to be meant.
@@ -434,6 +535,10 @@ impl GroupOrder {
             (Some(accessed(accesses, address)), near, Some(Other { place: None, kind }), NO_ORDER.to_owned())
         });
     }
+}
+
+fn set_lanes(lanes: u64) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |lane| lanes >> lane & 1 != 0)
 }
 
 /// Returns whether `old` comes before `new`, which a wave of workgroup `group` that knows `known` does.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::lock::{Lock, lock};
 
 /// Bytes of memory whose words are kept together.
-const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE_BYTES: u64 = 4096;
 const PAGE_WORDS: usize = PAGE_BYTES as usize / 4;
 /// The number of pages that are kept; beyond it all are forgotten. A page takes 64 KiB.
 const PAGES_MAX: usize = 1 << 15;
@@ -83,6 +83,17 @@ impl Word {
         }
     }
 
+    /// Returns whether the same instruction of the same wave has loaded these bytes in this tick, with another lane for example, and
+    /// nothing was stored since.
+    pub(crate) fn has_load(&self, new: &Access) -> bool {
+        self.loads.iter().any(|load| {
+            load.is_of_wave(new)
+                && (load.tick, load.offset_words) == (new.tick, new.offset_words)
+                && load.atomicity == new.atomicity
+                && new.bytes & !load.bytes == 0
+        })
+    }
+
     /// Returns the last store and the loads after it.
     fn all(&self) -> [(&Access, bool); 3] {
         [(&self.store, true), (&self.loads[0], false), (&self.loads[1], false)]
@@ -153,9 +164,8 @@ impl Shadow {
         &self.shards[page as usize % self.shards.len()]
     }
 
-    /// Returns the page of an address, and the number of its word.
-    pub(crate) fn page<'r>(&self, recent: &'r mut Recent, address: u64) -> (&'r Arc<Page>, usize) {
-        let (page, word) = (address / PAGE_BYTES, (address % PAGE_BYTES / 4) as usize);
+    /// Returns the words of a page, counted in [`PAGE_BYTES`] from address 0.
+    pub(crate) fn page<'r>(&self, recent: &'r mut Recent, page: u64) -> &'r Page {
         let generation = self.generation.load(Ordering::Acquire);
         if recent.generation != generation {
             *recent = Recent { generation, ..Recent::default() };
@@ -166,7 +176,7 @@ impl Shadow {
             *entry = None;
         }
         let (_, page) = entry.get_or_insert_with(|| (page, self.get(page)));
-        (page, word)
+        page
     }
 
     fn get(&self, page: u64) -> Arc<Page> {

@@ -100,13 +100,7 @@ fn result(name: &str, [a, b, c]: [Bits; 3]) -> Option<u32> {
             return Some(u32::from_le_bytes(c.value.to_le_bytes().map(|select| match select {
                 0..=7 => unknown[usize::from(select)],
                 // The sign of the second, fourth, sixth or eighth byte.
-                8..=11 => {
-                    if unknown[usize::from(select - 8) * 2 + 1] & 0x80 != 0 {
-                        0xff
-                    } else {
-                        0
-                    }
-                }
+                8..=11 if unknown[usize::from(select - 8) * 2 + 1] & 0x80 != 0 => 0xff,
                 _ => 0,
             })));
         }

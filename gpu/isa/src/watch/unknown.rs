@@ -291,7 +291,8 @@ mod tests {
     /// Tries all values of the unknown bits: the result has unknown bits where it can be either.
     #[test]
     fn logic_knows_which_bits_of_a_result_can_be_either() {
-        let operations: [(&str, fn(u64, u64) -> u64); 10] = [
+        type Operation = fn(u64, u64) -> u64;
+        let operations: [(&str, Operation); 10] = [
             ("s_and_b64", |a, b| a & b),
             ("s_or_b64", |a, b| a | b),
             ("s_xor_b64", |a, b| a ^ b),
