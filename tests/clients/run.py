@@ -5,6 +5,7 @@ and with one in a process of its own. Prints a line for each run, then those tha
     run.py --hipr target/release/hipr                    everything, one after another
     run.py --hipr target/release/hipr --jobs 2 --quick   what CI runs: embedded workers run each program in one mode only
     run.py … --doc docs/clients.md                       writes the page with the results of this very run
+    run.py … --check                                     everything under `hipr check`, which must find nothing
     run.py … --lazy                                      everything with lazy synchronization
     run.py … --amd-runtime 7.2.4                         IREE and tinygrad on AMD's own runtime, which has an emulated GPU below it,
                                                          and over hipr with a worker that serves that runtime
@@ -36,6 +37,7 @@ def main():
     parser.add_argument("--client", nargs="+", default=CLIENTS, choices=CLIENTS, help="only these")
     parser.add_argument("--only", default="", help="only programs whose name contains this")
     parser.add_argument("--quick", action="store_true", help="fewer modes with an embedded worker")
+    parser.add_argument("--check", action="store_true", help="under `hipr check`: a run fails if that finds something")
     parser.add_argument("--lazy", action="store_true", help="with lazy synchronization")
     parser.add_argument("--amd-runtime", choices=amd_runtime.RELEASES, help="on AMD's own runtime, and over a worker that serves it")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
@@ -48,6 +50,8 @@ def main():
     parser.add_argument("--cut-after-ms", help="instead of counting, the proxy cuts each connection at this age, and all programs run with it")
     parser.add_argument("--counted", nargs="+", help="only these, behind the proxy, each as 'CLIENT PROGRAM (MODE)'")
     options = parser.parse_args()
+    if options.check and (options.lazy or options.amd_runtime or options.proxy):
+        parser.error("--check has the emulated GPU in its own process: it goes with none of --lazy, --amd-runtime and --proxy")
     if options.cut_after_ms and not options.proxy:
         parser.error("--cut-after-ms needs --proxy")
     if options.counted:
@@ -99,18 +103,24 @@ def run(options, clients):
             runtime = amd_runtime.Runtime(options.amd_runtime, lab)
             separate = stack.enter_context(runtime.worker())
             places = [(runtime.name, runtime), (f"worker of {runtime.name}", separate)]
+        elif options.check:
+            separate, places = None, [("checked", worker.Check())]
         else:
             separate = stack.enter_context(worker.Worker(hipr))
             places = reached(stack, options, separate)
-        workers = [separate]
+        workers = [separate] if separate else []
         counted = Counted(options)
         work = []
         if "tinygrad" in options.client:
             work += tinygrad_runs(options, lab, clients, places, counted)
         if "llama" in options.client:
             import llama_client
-            workers.append(stack.enter_context(worker.Worker(hipr, *llama_client.OPTIONS)))
-            work += llama_runs(options, lab, clients, reached(stack, options, workers[-1]), counted)
+            if options.check:
+                of_llama = [("checked", worker.Check(*llama_client.OPTIONS))]
+            else:
+                workers.append(stack.enter_context(worker.Worker(hipr, *llama_client.OPTIONS)))
+                of_llama = reached(stack, options, workers[-1])
+            work += llama_runs(options, lab, clients, of_llama, counted)
         if "iree" in options.client:
             import iree_client
             inside = lab if options.amd_runtime else None
@@ -198,7 +208,7 @@ def iree_runs(options, programs, hipr, places, counted, pool):
     for i, program in enumerate(program for program in programs if options.only in program.name):
         for place in places:
             modes = program.modes
-            few = options.quick and (place[0] == "embedded" or options.amd_runtime)
+            few = options.quick and (place[0] in ("embedded", "checked") or options.amd_runtime)
             chosen = [modes[i % len(modes)]] if few else modes
             runs = [(program, place, mode, f"IREE {program.name} ({mode})") for mode in chosen]
             wanted += [run for run in runs if counted.includes(run[3], place)]

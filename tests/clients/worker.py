@@ -44,6 +44,16 @@ class Worker:
         return reached(self.address)
 
 
+class Check:
+    """`hipr check`, with the emulated GPU in its own process. It ends a kernel that takes longer than a program may."""
+
+    def __init__(self, *options):
+        self.options = options
+
+    def words(self):
+        return ["check", "--sim-kernel-timeout", str(PROGRAM_SECONDS_MAX), *self.options]
+
+
 class Proxy:
     """A proxy in front of a worker that counts what passes, for as long as the `with` block lasts."""
 
