@@ -12,6 +12,8 @@ mod failures;
 mod pairs;
 #[path = "amd_runtime/sessions.rs"]
 mod sessions;
+#[path = "amd_runtime/traced.rs"]
+mod traced;
 
 use hipr_tests::faults::Rig;
 use hipr_tests::toolchain::{folder, toolchain};

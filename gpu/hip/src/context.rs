@@ -13,10 +13,11 @@ use super::leftovers::Leftovers;
 use super::printed::Output;
 use super::sharing::Sharing;
 use super::staging::Staging;
+use super::times::{Timed, Times};
 use super::wait::{Purpose, Sleeper, Wait};
 use hipr_device::{
-    Args, BlockSize, Context, FunctionInfo, Launch, Mappings, MemPools, MemoryKind, ModuleLoad, Printed,
-    Region, Room, WaitFor,
+    Args, BlockSize, Context, FunctionInfo, Launch, Mappings, MemPools, MemoryKind, ModuleLoad, Origin,
+    Printed, Region, Room, WaitFor, WorkTimes,
 };
 
 pub(super) struct HipContext {
@@ -27,6 +28,7 @@ pub(super) struct HipContext {
     kernels: Kernels,
     staging: Staging,
     backlog: Backlog,
+    times: Times,
     wait: Wait,
     sleeper: Sleeper,
     leftovers: Arc<Leftovers>,
@@ -44,7 +46,7 @@ impl HipContext {
         leftovers: Arc<Leftovers>,
         sharing: Sharing,
     ) -> Self {
-        let (staging, backlog, wait) = Default::default();
+        let (staging, backlog, times, wait) = Default::default();
         Self {
             owner: Some(owner),
             devices,
@@ -52,6 +54,7 @@ impl HipContext {
             kernels,
             staging,
             backlog,
+            times,
             wait,
             sleeper,
             leftovers,
@@ -85,6 +88,7 @@ impl Drop for HipContext {
     fn drop(&mut self) {
         if let Some(mut owner) = self.owner.take() {
             self.backlog.forget(&mut owner);
+            self.times.forget(&mut owner);
             self.wait.forget(&mut owner);
             self.leftovers.take(owner);
         }
@@ -242,6 +246,7 @@ impl Context for HipContext {
         self.sharing.clear();
         let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
         self.backlog.forget(owner);
+        self.times.forget(owner);
         self.wait.forget(owner);
         owner.release();
         Ok(())
@@ -313,9 +318,10 @@ impl Context for HipContext {
     fn poll_write(&mut self, dst: &Region, offset: u64, bytes: &[u8], stream: u64) -> Poll<HipResult<usize>> {
         match &mut self.owner {
             Some(owner) => {
-                let taken = self.staging.poll_write(owner, &mut self.sleeper, dst, offset, bytes, stream);
+                let (timed, sleeper) = (Timed { owner, times: &mut self.times }, &mut self.sleeper);
+                let taken = self.staging.poll_write(timed, sleeper, dst, offset, bytes, stream);
                 if taken.is_ready() {
-                    self.backlog.add(stream, 1, 0);
+                    self.backlog.add(stream, 1 + self.times.events(), 0);
                 }
                 taken
             }
@@ -343,31 +349,47 @@ impl Context for HipContext {
 
     fn poll_fetched(&mut self, src: &Region, offset: u64, len: usize, stream: u64) -> Poll<HipResult<usize>> {
         match &mut self.owner {
-            Some(owner) => self.staging.poll_fetched(owner, &mut self.sleeper, src, offset, len, stream),
+            Some(owner) => {
+                let (timed, sleeper) = (Timed { owner, times: &mut self.times }, &mut self.sleeper);
+                self.staging.poll_fetched(timed, sleeper, src, offset, len, stream)
+            }
             None => Poll::Ready(Err(HipError::DEINITIALIZED)),
         }
     }
 
     fn read(&mut self, src: &Region, offset: u64, out: &mut [u8]) -> HipResult<()> {
         match &mut self.owner {
-            Some(owner) => self.staging.read(owner, src, offset, out),
+            Some(owner) => self.staging.read(owner, &mut self.times, src, offset, out),
             None => Err(HipError::DEINITIALIZED),
         }
     }
 
     fn copy(&mut self, dst: Region, src: Region, stream: u64) -> HipResult<()> {
-        self.backlog.add(stream, 1, 0);
-        self.owner()?.copy(&dst, &src, stream)
+        self.backlog.add(stream, 1 + self.times.events(), 0);
+        let owner = self.owner.as_mut().ok_or(HipError::DEINITIALIZED)?;
+        self.times.around(owner, stream, 0, |owner| owner.copy(&dst, &src, stream))
     }
 
     fn fill(&mut self, dst: Region, value: u32, element_bytes: u32, stream: u64) -> HipResult<()> {
         let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
         let len = dst.len_bytes().ok_or(HipError::INVALID_VALUE)?;
-        for (ptr, _, run) in dst.runs(0, len) {
-            self.backlog.add(stream, 1, 0);
-            owner.fill(ptr, run, value, element_bytes, stream)?;
-        }
-        Ok(())
+        let (backlog, events) = (&mut self.backlog, self.times.events());
+        backlog.add(stream, events, 0);
+        self.times.around(owner, stream, 0, |owner| {
+            for (ptr, _, run) in dst.runs(0, len) {
+                backlog.add(stream, 1, 0);
+                owner.fill(ptr, run, value, element_bytes, stream)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn note_times(&mut self, origin: Origin) {
+        self.times.note(origin);
+    }
+
+    fn take_times(&mut self, into: &mut Vec<WorkTimes>) -> u32 {
+        self.owner.as_mut().map_or(0, |owner| self.times.take(owner, into))
     }
 
     fn poll_sync(&mut self, what: WaitFor) -> Poll<HipResult<()>> {
@@ -492,8 +514,9 @@ impl Context for HipContext {
     fn launch(&mut self, launch: &Launch<'_>) -> HipResult<()> {
         let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
         let (Args::Flat(args) | Args::Params { data: args, .. }) = launch.args;
-        let events = launch.start_event.iter().chain(&launch.stop_event).count();
+        let events = launch.start_event.iter().chain(&launch.stop_event).count() + self.times.events();
         self.backlog.add(launch.stream, 1 + events, args.len());
-        self.kernels.launch(owner, launch)
+        let kernels = &mut self.kernels;
+        self.times.around(owner, launch.stream, launch.function, |owner| kernels.launch(owner, launch))
     }
 }

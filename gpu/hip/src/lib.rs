@@ -48,6 +48,7 @@ mod poller;
 mod printed;
 mod sharing;
 mod staging;
+mod times;
 mod wait;
 
 use std::fmt;

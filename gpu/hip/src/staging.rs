@@ -10,6 +10,7 @@ use std::task::Poll;
 use crate::owner::Owner;
 use hipr_proto::{HipError, HipResult};
 
+use super::times::{Timed, Times};
 use super::wait::Sleeper;
 use hipr_device::Region;
 
@@ -76,7 +77,7 @@ impl Staging {
     /// Takes bytes for `dst` from packed offset `offset` on; returns how many.
     pub(super) fn poll_write(
         &mut self,
-        owner: &mut Owner,
+        Timed { owner, times }: Timed<'_>,
         sleeper: &mut Sleeper,
         dst: &Region,
         offset: u64,
@@ -97,7 +98,8 @@ impl Staging {
             },
         };
         sleeper.refresh();
-        let sent = owner.pinned_send(buffer, bytes, pieces(dst, offset, bytes.len() as u64), stream);
+        let rows = pieces(dst, offset, bytes.len() as u64);
+        let sent = times.around(owner, stream, 0, |owner| owner.pinned_send(buffer, bytes, rows, stream));
         self.open = Some(buffer);
         self.free.push_back(buffer);
         Poll::Ready(sent.map(|()| bytes.len()))
@@ -106,7 +108,7 @@ impl Staging {
     /// Returns how many of the `len` bytes at `offset` of `src` can be read now; at least one.
     pub(super) fn poll_fetched(
         &mut self,
-        owner: &mut Owner,
+        Timed { owner, times }: Timed<'_>,
         sleeper: &mut Sleeper,
         src: &Region,
         offset: u64,
@@ -123,7 +125,7 @@ impl Staging {
             self.end_fetch();
             self.fetch = Some(Fetch { src: *src, stream, asked: offset, chunks: VecDeque::new() });
         }
-        if let Err(error) = self.ask(owner) {
+        if let Err(error) = self.ask(owner, times) {
             self.end_fetch();
             return Poll::Ready(Err(error));
         }
@@ -144,7 +146,7 @@ impl Staging {
     }
 
     /// Enqueues copies of the rest into as many buffers as there are.
-    fn ask(&mut self, owner: &mut Owner) -> HipResult<()> {
+    fn ask(&mut self, owner: &mut Owner, times: &mut Times) -> HipResult<()> {
         while let Some(Fetch { src, stream, asked, .. }) = self.fetch {
             let left = src.len_bytes().unwrap_or(0).saturating_sub(asked);
             let len = usize::try_from(left).unwrap_or(usize::MAX).min(BUFFER_BYTES);
@@ -152,7 +154,9 @@ impl Staging {
                 break;
             }
             let Some(buffer) = self.idle(owner)? else { break };
-            let result = owner.pinned_fetch(buffer, len, pieces(&src, asked, len as u64), stream);
+            let rows = pieces(&src, asked, len as u64);
+            let result =
+                times.around(owner, stream, 0, |owner| owner.pinned_fetch(buffer, len, rows, stream));
             match &mut self.fetch {
                 Some(fetch) if result.is_ok() => {
                     fetch.asked += len as u64;
@@ -169,6 +173,7 @@ impl Staging {
     pub(super) fn read(
         &mut self,
         owner: &mut Owner,
+        times: &mut Times,
         src: &Region,
         offset: u64,
         out: &mut [u8],
@@ -191,7 +196,7 @@ impl Staging {
             return Ok(());
         }
         // An error of the bytes behind is for who reads them.
-        let _ = self.ask(owner);
+        let _ = self.ask(owner, times);
         Ok(())
     }
 

@@ -35,6 +35,13 @@ pub(crate) struct Marker {
     pub(super) info: Event,
 }
 
+impl Marker {
+    /// Returns the device of its stream.
+    pub(crate) fn device(&self) -> i32 {
+        self.info.device
+    }
+}
+
 /// Something that is released when the work before its markers is done.
 pub(super) struct Retired {
     markers: Vec<Marker>,
@@ -334,19 +341,64 @@ impl Owner {
 
     fn mark_handle(&mut self, stream: u64, device: i32) -> HipResult<Marker> {
         self.enter_device(device)?;
-        let event = match self.spare.iter().position(|spare| spare.info.device == device) {
-            Some(at) => self.spare.swap_remove(at).event,
+        let event = match take_of_device(&mut self.spare, device) {
+            Some(event) => event,
             None => self.create_event(hipEventDisableTiming)?,
         };
         let marker = Marker { event, info: Event { device, on: self.created(stream) } };
-        // SAFETY: stream and event exist.
-        match self.check(unsafe { self.hip.hipEventRecord(ptr(marker.event), ptr(stream)) }) {
+        match self.record(&marker, stream) {
             Ok(()) => Ok(marker),
             Err(error) => {
                 self.discard(marker);
                 Err(error)
             }
         }
+    }
+
+    fn record(&self, marker: &Marker, stream: u64) -> HipResult<()> {
+        // SAFETY: stream and event exist.
+        self.check(unsafe { self.hip.hipEventRecord(ptr(marker.event), ptr(stream)) })
+    }
+
+    /// Sets a marker as [`mark`](Self::mark) does, which has a time when it is reached. [`discard_timed`](Self::discard_timed) releases it.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn mark_timed(&mut self, stream: u64) -> HipResult<Marker> {
+        let (stream, device) = self.stream(stream)?;
+        self.enter_device(device)?;
+        let event = match take_of_device(&mut self.spare_timed, device) {
+            Some(event) => event,
+            None => self.create_event(0)?,
+        };
+        let marker = Marker { event, info: Event { device, on: self.created(stream) } };
+        match self.record(&marker, stream) {
+            Ok(()) => Ok(marker),
+            Err(error) => {
+                self.discard_timed(marker);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the time between two markers with times that are reached, in seconds; less than 0 if `to` was reached first.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE` if one is on a stream that is destroyed; those of HIP.
+    pub(crate) fn elapsed_s(&self, from: &Marker, to: &Marker) -> HipResult<f64> {
+        if self.is_gone(from.info.on) || self.is_gone(to.info.on) {
+            return Err(HipError::INVALID_HANDLE);
+        }
+        self.enter_device(to.info.device)?;
+        let mut elapsed_ms = 0.0;
+        // SAFETY: the events exist, the place outlives the call.
+        self.check(unsafe { self.hip.hipEventElapsedTime(&mut elapsed_ms, ptr(from.event), ptr(to.event)) })?;
+        Ok(f64::from(elapsed_ms) / 1e3)
+    }
+
+    /// Releases a marker with a time that is not needed.
+    pub(crate) fn discard_timed(&mut self, marker: Marker) {
+        self.spare_timed.push(marker);
     }
 
     /// Sets markers behind everything that the owner has enqueued.
@@ -460,4 +512,10 @@ impl Owner {
             Resource::Memory(ptr, memory) => self.free_now(ptr, &memory),
         }
     }
+}
+
+/// Takes a device's event out of spare markers.
+fn take_of_device(spare: &mut Vec<Marker>, device: i32) -> Option<u64> {
+    let at = spare.iter().position(|spare| spare.info.device == device)?;
+    Some(spare.swap_remove(at).event)
 }
