@@ -136,7 +136,8 @@ pub(crate) fn run(options: Check) -> Result<ExitCode, String> {
     };
     match &options.output {
         Some(path) => {
-            fs::write(path, written).map_err(|why| format!("cannot write {}: {why}", path.display()))?
+            fs::write(path, written).map_err(|why| format!("cannot write {}: {why}", path.display()))?;
+            eprintln!("hipr check: {}, in {}", text::summary(&report), path.display());
         }
         None => eprint!("{written}"),
     }

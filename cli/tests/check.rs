@@ -50,7 +50,10 @@ fn reported(format: &str, options: &[&str], program: &Path, arguments: &[&str]) 
     let file_name = file.to_str().expect("a name of text");
     let options: Vec<_> = ["--format", format, "-o", file_name].iter().chain(options).copied().collect();
     let output = check(&options, program, arguments);
-    let text = fs::read_to_string(&file).unwrap_or_else(|why| panic!("{why}: {}", stderr(&output)));
+    let said = stderr(&output);
+    let text = fs::read_to_string(&file).unwrap_or_else(|why| panic!("{why}: {said}"));
+    let summary = said.lines().find(|line| line.starts_with("hipr check: ")).expect("how much was found");
+    assert!(summary.ends_with(&format!("in {file_name}")), "{summary}");
     (serde_json::from_str(&text).expect("JSON"), output.status.code())
 }
 

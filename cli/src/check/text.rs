@@ -149,6 +149,13 @@ pub(super) fn write(report: &Report<'_>, has_colors: bool) -> String {
     for found in report.findings {
         writer.finding(found);
     }
+    let code = if report.findings.len() + report.left_out == 0 { "\x1b[1;32m" } else { "\x1b[1;31m" };
+    writer.heading(code, "hipr check", &summary(report));
+    writer.text
+}
+
+/// Returns how much was found, and what was looked for.
+pub(super) fn summary(report: &Report<'_>) -> String {
     let shown = report.findings.len();
     let tools: Vec<_> = report.tools.iter().map(|tool| tool.name()).collect();
     let mut summary = match shown + report.left_out {
@@ -162,7 +169,5 @@ pub(super) fn write(report: &Report<'_>, has_colors: bool) -> String {
     if report.suppressed > 0 {
         let _ = write!(summary, ", {} suppressed", report.suppressed);
     }
-    let code = if shown + report.left_out == 0 { "\x1b[1;32m" } else { "\x1b[1;31m" };
-    writer.heading(code, "hipr check", &format!("{summary} ({})", tools.join(", ")));
-    writer.text
+    format!("{summary} ({})", tools.join(", "))
 }
