@@ -73,8 +73,6 @@ pub(crate) struct Owner {
     pinned: Vec<Pinned>,
     /// Markers for reuse.
     spare: Vec<Marker>,
-    /// Those with times.
-    spare_timed: Vec<Marker>,
     retired: Vec<Retired>,
     /// The devices whose null stream has been used.
     null_used: Vec<i32>,
@@ -103,7 +101,6 @@ impl Owner {
             pools: BTreeMap::new(),
             pinned: Vec::new(),
             spare: Vec::new(),
-            spare_timed: Vec::new(),
             retired: Vec::new(),
             null_used: Vec::new(),
             peers: BTreeSet::new(),
@@ -193,8 +190,7 @@ impl Owner {
         for pinned in std::mem::take(&mut self.pinned) {
             Self::note(self.unpin(pinned));
         }
-        let timed = std::mem::take(&mut self.spare_timed);
-        for marker in std::mem::take(&mut self.spare).into_iter().chain(timed) {
+        for marker in std::mem::take(&mut self.spare) {
             Self::note(self.destroy_event(marker.event, marker.info.device));
         }
         self.null_used.clear();

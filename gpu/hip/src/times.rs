@@ -81,7 +81,7 @@ impl Times {
             }
             (began, _) => {
                 self.lost = self.lost.saturating_add(u32::from(result.is_ok()));
-                began.into_iter().for_each(|marker| owner.discard_timed(marker));
+                began.into_iter().for_each(|marker| owner.discard(marker));
             }
         }
         result
@@ -123,7 +123,7 @@ impl Times {
         let since_base = |clock: &Clock| owner.elapsed_s(&clock.base, &open.began).ok();
         let Some(since) = self.clocks.get(&device).and_then(since_base) else {
             // It is as if the work had begun at once. What ends it is the base of the next clock.
-            self.clocks.remove(&device).into_iter().for_each(|clock| owner.discard_timed(clock.base));
+            self.clocks.remove(&device).into_iter().for_each(|clock| owner.discard(clock.base));
             return Some((open.enqueued, open.enqueued + length));
         };
         let clock = self.clocks.get_mut(&device)?;
@@ -140,28 +140,28 @@ impl Times {
     fn close(&mut self, owner: &mut Owner, open: Open, ended: Option<Instant>) {
         let Open { began, ended: last, .. } = open;
         let device = began.device();
-        owner.discard_timed(began);
+        owner.discard(began);
         let Some(zero) = ended else {
             self.lost = self.lost.saturating_add(1);
-            owner.discard_timed(last);
+            owner.discard(last);
             return;
         };
         let is_old = |clock: &Clock| zero.saturating_duration_since(clock.zero) > CLOCK_MAX;
         if self.clocks.get(&device).is_some_and(|clock| !is_old(clock)) {
-            owner.discard_timed(last);
+            owner.discard(last);
         } else if let Some(old) = self.clocks.insert(device, Clock { base: last, zero }) {
-            owner.discard_timed(old.base);
+            owner.discard(old.base);
         }
     }
 
     /// Forgets all work and clocks.
     pub(super) fn forget(&mut self, owner: &mut Owner) {
         for open in std::mem::take(&mut self.open) {
-            owner.discard_timed(open.began);
-            owner.discard_timed(open.ended);
+            owner.discard(open.began);
+            owner.discard(open.ended);
         }
         for (_, clock) in std::mem::take(&mut self.clocks) {
-            owner.discard_timed(clock.base);
+            owner.discard(clock.base);
         }
     }
 }

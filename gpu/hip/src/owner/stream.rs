@@ -33,6 +33,8 @@ pub(super) struct Event {
 pub(crate) struct Marker {
     pub(super) event: u64,
     pub(super) info: Event,
+    /// Whether it has a time when it is reached.
+    is_timed: bool,
 }
 
 impl Marker {
@@ -336,46 +338,31 @@ impl Owner {
     /// `INVALID_HANDLE`; those of HIP.
     pub(crate) fn mark(&mut self, stream: u64) -> HipResult<Marker> {
         let (stream, device) = self.stream(stream)?;
-        self.mark_handle(stream, device)
+        self.mark_handle(stream, device, false)
     }
 
-    fn mark_handle(&mut self, stream: u64, device: i32) -> HipResult<Marker> {
-        self.enter_device(device)?;
-        let event = match take_of_device(&mut self.spare, device) {
-            Some(event) => event,
-            None => self.create_event(hipEventDisableTiming)?,
-        };
-        let marker = Marker { event, info: Event { device, on: self.created(stream) } };
-        match self.record(&marker, stream) {
-            Ok(()) => Ok(marker),
-            Err(error) => {
-                self.discard(marker);
-                Err(error)
-            }
-        }
-    }
-
-    fn record(&self, marker: &Marker, stream: u64) -> HipResult<()> {
-        // SAFETY: stream and event exist.
-        self.check(unsafe { self.hip.hipEventRecord(ptr(marker.event), ptr(stream)) })
-    }
-
-    /// Sets a marker as [`mark`](Self::mark) does, which has a time when it is reached. [`discard_timed`](Self::discard_timed) releases it.
+    /// Sets a marker as [`mark`](Self::mark) does, which has a time when it is reached.
     ///
     /// # Errors
     /// `INVALID_HANDLE`; those of HIP.
     pub(crate) fn mark_timed(&mut self, stream: u64) -> HipResult<Marker> {
         let (stream, device) = self.stream(stream)?;
+        self.mark_handle(stream, device, true)
+    }
+
+    fn mark_handle(&mut self, stream: u64, device: i32, is_timed: bool) -> HipResult<Marker> {
         self.enter_device(device)?;
-        let event = match take_of_device(&mut self.spare_timed, device) {
-            Some(event) => event,
-            None => self.create_event(0)?,
+        let fits = |spare: &Marker| (spare.info.device, spare.is_timed) == (device, is_timed);
+        let event = match self.spare.iter().position(fits) {
+            Some(at) => self.spare.swap_remove(at).event,
+            None => self.create_event(if is_timed { 0 } else { hipEventDisableTiming })?,
         };
-        let marker = Marker { event, info: Event { device, on: self.created(stream) } };
-        match self.record(&marker, stream) {
+        let marker = Marker { event, info: Event { device, on: self.created(stream) }, is_timed };
+        // SAFETY: stream and event exist.
+        match self.check(unsafe { self.hip.hipEventRecord(ptr(marker.event), ptr(stream)) }) {
             Ok(()) => Ok(marker),
             Err(error) => {
-                self.discard_timed(marker);
+                self.discard(marker);
                 Err(error)
             }
         }
@@ -394,11 +381,6 @@ impl Owner {
         // SAFETY: the events exist, the place outlives the call.
         self.check(unsafe { self.hip.hipEventElapsedTime(&mut elapsed_ms, ptr(from.event), ptr(to.event)) })?;
         Ok(f64::from(elapsed_ms) / 1e3)
-    }
-
-    /// Releases a marker with a time that is not needed.
-    pub(crate) fn discard_timed(&mut self, marker: Marker) {
-        self.spare_timed.push(marker);
     }
 
     /// Sets markers behind everything that the owner has enqueued.
@@ -428,7 +410,7 @@ impl Owner {
             .collect();
         let mut markers = Vec::with_capacity(streams.len());
         for (stream, device) in streams {
-            match self.mark_handle(stream, device) {
+            match self.mark_handle(stream, device, false) {
                 Ok(marker) => markers.push(marker),
                 Err(error) => {
                     markers.into_iter().for_each(|marker| self.discard(marker));
@@ -512,10 +494,4 @@ impl Owner {
             Resource::Memory(ptr, memory) => self.free_now(ptr, &memory),
         }
     }
-}
-
-/// Takes a device's event out of spare markers.
-fn take_of_device(spare: &mut Vec<Marker>, device: i32) -> Option<u64> {
-    let at = spare.iter().position(|spare| spare.info.device == device)?;
-    Some(spare.swap_remove(at).event)
 }
