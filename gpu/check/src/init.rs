@@ -122,14 +122,17 @@ impl Init {
                     };
                     words.filter_map(find).next()
                 });
-                let is_computed = from_before.as_ref().is_some_and(|(_, is_computed)| *is_computed);
                 let loaded_here = |lane: usize| {
                     let (memory, address, len_bytes) =
                         (access.memory, access.addresses[lane], access.len_bytes);
                     Arc::new(Origin { pc, callers: callers.to_vec(), lane, memory, address, len_bytes })
                 };
-                let origin = from_before.map(|(origin, _)| origin).or_else(|| first_lane.map(loaded_here));
-                let loaded = marked.zip(origin).map(|(words, origin)| Loaded { words, origin, is_computed });
+                let from = from_before.or_else(|| first_lane.map(|lane| (loaded_here(lane), false)));
+                let loaded = marked.zip(from).map(|(words, (origin, is_computed))| Loaded {
+                    words,
+                    origin,
+                    is_computed,
+                });
                 if access.kind == AccessKind::Load {
                     let Some(own) = self.waves.get_mut(number) else { return };
                     own.load(wave, access, loaded);
@@ -269,17 +272,7 @@ impl Init {
 
 /// Returns whether all bits from `start` to `end` are set.
 fn are_set(bits: &[u64], start: u64, end: u64) -> bool {
-    let mut at = start;
-    while at < end {
-        let (first, next) = (at % 64, (at / 64 + 1) * 64);
-        let count = next.min(end) - at;
-        let mask = (u64::MAX >> (64 - count)) << first;
-        if bits.get((at / 64) as usize).is_none_or(|word| !word & mask != 0) {
-            return false;
-        }
-        at = next;
-    }
-    true
+    memory::masks(start, end).all(|(word, mask)| bits.get(word).is_some_and(|bits| !bits & mask == 0))
 }
 
 fn bit(bits: &[u64], index: u64) -> bool {

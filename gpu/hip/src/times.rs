@@ -96,21 +96,25 @@ impl Times {
                 self.open.push(open);
                 continue;
             }
-            match owner.is_reached(&open.ended) {
+            let times = match owner.is_reached(&open.ended) {
                 Ok(false) => {
                     busy.insert(open.stream);
                     self.open.push(open);
+                    continue;
                 }
-                Ok(true) => match self.times(owner, &open) {
-                    Some((began, ended)) => {
-                        let Open { origin, stream, function, enqueued, .. } = open;
-                        into.push(WorkTimes { origin, stream, function, enqueued, began, ended });
-                        self.close(owner, open, Some(ended));
-                    }
-                    None => self.close(owner, open, None),
-                },
-                Err(_) => self.close(owner, open, None),
-            }
+                Ok(true) => self.times(owner, &open),
+                Err(_) => None,
+            };
+            let Open { origin, stream, function, enqueued, .. } = open;
+            into.extend(times.map(|(began, ended)| WorkTimes {
+                origin,
+                stream,
+                function,
+                enqueued,
+                began,
+                ended,
+            }));
+            self.close(owner, open, times.map(|(_, ended)| ended));
         }
         std::mem::take(&mut self.lost)
     }

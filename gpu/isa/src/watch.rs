@@ -115,8 +115,8 @@ impl Step<'_, '_> {
         operands::results(self.insn, wave.accum_offset, each);
     }
 
-    /// Returns which bytes of the result come from marked bytes of the sources, for each byte of a register the lanes, if the instruction's
-    /// role is [`Role::Bits`].
+    /// Returns the lanes whose bytes of the result are marked, for each of the four bytes of a register; `sources` has the same of each source.
+    /// For instructions whose role is [`Role::Bits`].
     pub fn moved_bytes(&self, wave: &Wave, sources: &[[u64; 4]; 3]) -> [u64; 4] {
         bits::moved_bytes(self.insn, wave, sources)
     }
@@ -131,7 +131,7 @@ impl Step<'_, '_> {
         unknown::mask(self.insn).map(|code| (code, wave.pair(code)))
     }
 
-    /// Returns the lanes of source 0 as they arrive, from `lanes`: where DPP or an address moves them.
+    /// Returns the lanes that get their value of source 0 from one of `lanes`: DPP and addresses move values between lanes.
     pub fn arriving(&self, wave: &Wave, lanes: u64) -> u64 {
         match self.lanes() {
             Lanes::Gather => unknown::gathered(self.insn, wave, lanes),

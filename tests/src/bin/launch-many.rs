@@ -1,11 +1,12 @@
 //! A HIP program for the latency test: sets up, prints `ready`, waits for a line, then makes streams and events, launches 300 kernels,
 //! sets and copies memory, and checks one result. Exits with 0 if the result is right.
 
-use hip_sys::{Function, Hip};
-use std::ffi::{c_int, c_void};
+use hip_sys::Hip;
+use hipr_tests::add_floats;
+use std::ffi::c_int;
 use std::io::BufRead;
 use std::process::ExitCode;
-use std::ptr::{from_mut, null_mut};
+use std::ptr::null_mut;
 
 static KERNELS: &[u8] = include_bytes!("../../../cli/demo/kernels.co");
 const LEN: usize = 1024;
@@ -62,22 +63,11 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
         made &= codes == [0, 0];
     }
     for _ in 0..LAUNCHES {
-        launch(&saxpy, x.pointer(), y.pointer())?;
+        // SAFETY: both buffers have `LEN` floats.
+        unsafe { add_floats(&saxpy, x.pointer(), y.pointer(), LEN) }?;
     }
     // SAFETY: both buffers have `len_bytes` bytes.
     let copied = unsafe { (hip.hipMemcpy)(x.pointer(), y.pointer(), len_bytes, DEVICE_TO_DEVICE) };
     let result = x.download()?;
     Ok(made && codes == [0, 0] && copied == 0 && result.iter().all(|value| *value == LAUNCHES as f32))
-}
-
-fn launch(saxpy: &Function<'_>, mut x: *mut c_void, mut y: *mut c_void) -> Result<(), hip_sys::Error> {
-    let (mut a, mut len) = (1.0f32, LEN as u32);
-    let args = &mut [
-        from_mut(&mut a).cast(),
-        from_mut(&mut x).cast(),
-        from_mut(&mut y).cast(),
-        from_mut(&mut len).cast(),
-    ];
-    // SAFETY: saxpy takes a float, two pointers to `len` floats and `len`.
-    unsafe { saxpy.launch([LEN as u32 / 256, 1, 1], [256, 1, 1], 0, args) }
 }

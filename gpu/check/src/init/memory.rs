@@ -21,6 +21,17 @@ const NONE: u8 = 0;
 const SOME: u8 = 1;
 const ALL: u8 = 2;
 
+/// Iterates over the words with the bits from `start` to `end`, each with a mask of those bits.
+pub(super) fn masks(start: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
+    let mut at = start;
+    std::iter::from_fn(move || {
+        let (word, first) = ((at / 64) as usize, at % 64);
+        let count = (64 - first).min(end.checked_sub(at).filter(|count| *count > 0)?);
+        at += count;
+        Some((word, (u64::MAX >> (64 - count)) << first))
+    })
+}
+
 /// The marks of one allocation, whose first byte begins a page.
 #[derive(Debug)]
 struct Allocation {
@@ -73,28 +84,25 @@ impl Allocation {
         }
         let fill = if state == ALL { u64::MAX } else { 0 };
         let words = written.entry(page).or_insert_with(|| Box::new([fill; PAGE_WORDS]));
-        let mut at = start;
-        while at < end {
-            let (word, first) = ((at / 64) as usize, at % 64);
-            let count = (64 - first).min(end - at);
-            let mask = (u64::MAX >> (64 - count)) << first;
+        for (word, mask) in masks(start, end) {
             if is_written {
                 words[word] |= mask;
             } else {
                 words[word] &= !mask;
             }
-            at += count;
         }
-        let is_whole = (0..len_bytes.div_ceil(64)).all(|word| {
-            let count = (len_bytes - word * 64).min(64);
-            !words[word as usize] & (u64::MAX >> (64 - count)) == 0
-        });
+        let is_whole = masks(0, len_bytes).all(|(word, mask)| !words[word] & mask == 0);
         if is_whole {
             written.remove(&page);
             self.set_state(page, ALL);
         } else {
             self.set_state(page, SOME);
         }
+    }
+
+    /// Returns whether all bytes of the pages from that of offset `start` to that of the byte before `end` are written.
+    fn has_whole_pages(&self, start: u64, end: u64) -> bool {
+        (start / PAGE_BYTES..end.div_ceil(PAGE_BYTES)).all(|page| self.state(page) == ALL)
     }
 
     fn is_written(&self, offset: u64) -> bool {
@@ -233,8 +241,7 @@ impl Marks {
         if end > allocation.base + allocation.len_bytes || end - start > SPAN_MAX_BYTES {
             return false;
         }
-        let (start, end) = (start - allocation.base, end - allocation.base);
-        (start / PAGE_BYTES..end.div_ceil(PAGE_BYTES)).all(|page| allocation.state(page) == ALL)
+        allocation.has_whole_pages(start - allocation.base, end - allocation.base)
     }
 
     /// Marks bytes as written.
@@ -265,8 +272,7 @@ impl Marks {
     ) {
         let Some(allocation) = self.recent(recent, address) else { return };
         let start = address - allocation.base;
-        let (first, last) = (start / PAGE_BYTES, (start + len_bytes - 1) / PAGE_BYTES);
-        if allocation.state(first) == ALL && (first == last || allocation.state(last) == ALL) {
+        if allocation.has_whole_pages(start, start + len_bytes) {
             return;
         }
         let end = len_bytes.min(allocation.len_bytes - start);

@@ -29,13 +29,13 @@ impl Mark {
     }
 }
 
-/// The marks of one wave.
+/// What is marked in the registers and the scratch memory of one wave.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WaveMarks {
     pub(super) registers: HashMap<Register, Mark>,
     /// Where SCC comes from, if it is marked.
     pub(super) scc: Option<Arc<Origin>>,
-    /// By words of scratch.
+    /// The marks of scratch memory, by address divided by 4.
     pub(super) scratch: HashMap<u64, Mark>,
 }
 
@@ -220,7 +220,7 @@ impl WaveMarks {
         }
     }
 
-    /// Returns what an instruction reads that is marked.
+    /// Collects the marked bytes that an instruction reads.
     fn read(&self, wave: &Wave, step: &Step<'_, '_>) -> Read {
         let (exec, kind, select) = (wave.exec(), step.lanes(), step.mask(wave));
         let mut read = Read::default();

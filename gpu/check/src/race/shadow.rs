@@ -83,8 +83,8 @@ impl Word {
         }
     }
 
-    /// Returns whether the same instruction of the same wave has loaded these bytes in this tick, with another lane for example, and
-    /// nothing was stored since.
+    /// Returns whether the last loads have one of these bytes by the same instruction, wave and tick, for example of another lane: then `new`
+    /// says nothing that is not known.
     pub(crate) fn has_load(&self, new: &Access) -> bool {
         self.loads.iter().any(|load| {
             load.is_of_wave(new)

@@ -8,51 +8,55 @@ use crate::wave::{LANES, Wave};
 
 /// A value of which some bits are unknown.
 #[derive(Clone, Copy)]
-struct Bits {
-    value: u32,
-    unknown: u32,
+pub(super) struct Bits {
+    pub(super) value: u64,
+    pub(super) unknown: u64,
 }
 
 impl Bits {
-    fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         let zeros = |bits: Self| !bits.value & !bits.unknown;
         let unknown = (self.unknown | other.unknown) & !zeros(self) & !zeros(other);
         Self { value: self.value & other.value, unknown }
     }
 
-    fn or(self, other: Self) -> Self {
+    pub(super) fn or(self, other: Self) -> Self {
         let ones = |bits: Self| bits.value & !bits.unknown;
         let unknown = (self.unknown | other.unknown) & !ones(self) & !ones(other);
         Self { value: self.value | other.value, unknown }
     }
 
-    fn not(self) -> Self {
+    pub(super) fn xor(self, other: Self) -> Self {
+        Self { value: self.value ^ other.value, unknown: self.unknown | other.unknown }
+    }
+
+    pub(super) fn not(self) -> Self {
         Self { value: !self.value, ..self }
     }
 
-    /// Does the same to the value and to its unknown bits.
+    /// Does the same to the low 32 bits of the value and to their unknown bits.
     fn move_by(self, change: impl Fn(u32) -> u32) -> Self {
-        Self { value: change(self.value), unknown: change(self.unknown) }
+        Self { value: change(self.value as u32).into(), unknown: change(self.unknown as u32).into() }
     }
 
-    /// Returns the value of this many low bits, if they are known.
+    /// Returns the lowest `count` bits; `None` if one of them is unknown.
     fn low(self, count: u32) -> Option<u32> {
         let bits = (1 << count) - 1;
-        (self.unknown & bits == 0).then_some(self.value & bits)
+        (self.unknown & bits == 0).then_some((self.value & bits) as u32)
     }
 }
 
 /// Returns the unknown bits of a result; `None` where they are not known one by one.
 fn result(name: &str, [a, b, c]: [Bits; 3]) -> Option<u32> {
     let begins = |begin: &str| name.starts_with(begin);
-    let joined = |low: u32, high: u32, count: u32| ((u64::from(high) << 32 | u64::from(low)) >> count) as u32;
+    let joined = a.unknown << 32 | b.unknown;
     let bits = match () {
         () if begins("v_and_b32") => a.and(b),
         () if begins("v_or_b32") => a.or(b),
         () if begins("v_or3_b32") => a.or(b).or(c),
         () if begins("v_and_or_b32") => a.and(b).or(c),
-        () if begins("v_xor_b32") || begins("v_xnor_b32") => return Some(a.unknown | b.unknown),
-        () if begins("v_not_b32") => return Some(a.unknown),
+        () if begins("v_xor_b32") || begins("v_xnor_b32") => a.xor(b),
+        () if begins("v_not_b32") => a.not(),
         () if begins("v_lshlrev_b32") => {
             let count = a.low(5)?;
             b.move_by(|bits| bits << count)
@@ -86,18 +90,18 @@ fn result(name: &str, [a, b, c]: [Bits; 3]) -> Option<u32> {
         }
         () if begins("v_alignbit_b32") => {
             let count = c.low(5)?;
-            return Some(joined(b.unknown, a.unknown, count));
+            return Some((joined >> count) as u32);
         }
         () if begins("v_alignbyte_b32") => {
             let count = c.low(2)? * 8;
-            return Some(joined(b.unknown, a.unknown, count));
+            return Some((joined >> count) as u32);
         }
         () if begins("v_perm_b32") => {
-            let unknown = (u64::from(a.unknown) << 32 | u64::from(b.unknown)).to_le_bytes();
+            let unknown = joined.to_le_bytes();
             if c.unknown != 0 {
                 return None;
             }
-            return Some(u32::from_le_bytes(c.value.to_le_bytes().map(|select| match select {
+            return Some(u32::from_le_bytes((c.value as u32).to_le_bytes().map(|select| match select {
                 0..=7 => unknown[usize::from(select)],
                 // The sign of the second, fourth, sixth or eighth byte.
                 8..=11 if unknown[usize::from(select - 8) * 2 + 1] & 0x80 != 0 => 0xff,
@@ -106,7 +110,7 @@ fn result(name: &str, [a, b, c]: [Bits; 3]) -> Option<u32> {
         }
         () => return None,
     };
-    Some(bits.unknown)
+    Some(bits.unknown as u32)
 }
 
 /// Returns which bytes of a result come from marked bytes of the sources, the lanes for each byte. Where that is not known bit by bit, all
@@ -131,7 +135,7 @@ pub(super) fn moved_bytes(insn: &Insn, wave: &Wave, sources: &[[u64; 4]; 3]) -> 
         };
         let is_unknown = |byte: &usize| sources[index][*byte] >> lane & 1 != 0;
         let unknown = (0..4).filter(is_unknown).fold(0, |bits, byte| bits | 0xff << (byte * 8));
-        Bits { value, unknown }
+        Bits { value: value.into(), unknown }
     };
     let mut moved = [0; 4];
     for lane in (0..LANES).filter(|lane| any >> lane & 1 != 0) {
@@ -224,13 +228,13 @@ mod tests {
                         _ => random(),
                     };
                     let unknown = if choose >> (index + 8) & 1 == 0 { 0 } else { byte_mask(random() & 15) };
-                    Bits { value, unknown }
+                    Bits { value: value.into(), unknown: unknown.into() }
                 });
                 let Some(unknown) = result(name, operands) else { continue };
                 let of = |fill: [u32; 3]| {
                     let filled = [0, 1, 2].map(|index: usize| {
                         let Bits { value, unknown } = operands[index];
-                        value & !unknown | fill[index] & unknown
+                        (value & !unknown) as u32 | fill[index] & unknown as u32
                     });
                     evaluate(name, filled)
                 };

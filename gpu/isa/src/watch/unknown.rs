@@ -1,6 +1,7 @@
 //! How bits that nobody knows go through an instruction: bit by bit through scalar ones, which work on masks of lanes, and from where to where
 //! through those that move values between lanes.
 
+use super::bits::Bits;
 use super::operands::{has, scalar_words};
 use crate::enc::sop::{Sop1, Sop2, Sopc, Sopk};
 use crate::enc::vop::{Dpp, Extra, VGPR};
@@ -12,21 +13,21 @@ use crate::wave::{EXEC, FIRST, LANES, VCC, Wave};
 /// What a vector instruction that accesses no memory does with its lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lanes {
-    /// Each lane of the result follows from the same lane of the sources.
+    /// It computes each lane of its result from the same lane of its sources.
     Alone,
-    /// Each lane selects one of two sources by a mask.
+    /// It selects one of two sources for each lane, by a mask.
     Select,
-    /// Its result is a mask, with a bit for each lane.
+    /// It compares, and writes a mask with a bit for each lane.
     Compare,
-    /// A lane's value goes to a scalar register.
+    /// It copies the value of one lane to a scalar register.
     Read,
-    /// A scalar goes to a lane.
+    /// It writes a scalar to one lane.
     Write,
-    /// Each lane counts the bits below its own in a scalar.
+    /// It counts, for each lane, the bits of a scalar below the lane's own.
     Count,
-    /// Each lane reads the value of the lane that an address names.
+    /// It gives each lane the value of the lane that an address names.
     Gather,
-    /// Lanes are mixed in ways of its own.
+    /// It computes a lane of its result from several lanes, as matrix instructions do.
     Mixed,
 }
 
@@ -104,23 +105,21 @@ pub(super) fn counted(insn: &Insn, unknown: &dyn Fn(usize) -> u32) -> u64 {
     (0..LANES).filter(|lane| bits & ((1 << lane) - 1) != 0).fold(0, |all, lane| all | 1 << lane)
 }
 
-/// Returns the result of a logical operation and its unknown bits, of two values with unknown bits; `None` if the mnemonic names none.
-fn logic(name: &str, (a, not_a): (u64, u64), (b, not_b): (u64, u64), width: u64) -> Option<(u64, u64)> {
+/// Returns the result of a logical operation on the bits of `width`; `None` if the mnemonic names none.
+fn logic(name: &str, a: Bits, b: Bits, width: u64) -> Option<Bits> {
     let operation = name.strip_prefix("s_")?.split('_').next()?;
-    let a = if operation.ends_with("n1") { !a } else { a };
-    let b = if operation.ends_with("n2") { !b } else { b };
-    let and = || (a & b, not_a & not_b | not_a & b | not_b & a);
-    let or = || (a | b, not_a & not_b | not_a & !b | not_b & !a);
-    let (value, unknown) = match operation {
-        "and" | "andn1" | "andn2" => and(),
-        "nand" => (!and().0, and().1),
-        "or" | "orn1" | "orn2" => or(),
-        "nor" => (!or().0, or().1),
-        "xor" => (a ^ b, not_a | not_b),
-        "xnor" => (!(a ^ b), not_a | not_b),
+    let a = if operation.ends_with("n1") { a.not() } else { a };
+    let b = if operation.ends_with("n2") { b.not() } else { b };
+    let Bits { value, unknown } = match operation {
+        "and" | "andn1" | "andn2" => a.and(b),
+        "nand" => a.and(b).not(),
+        "or" | "orn1" | "orn2" => a.or(b),
+        "nor" => a.or(b).not(),
+        "xor" => a.xor(b),
+        "xnor" => a.xor(b).not(),
         _ => return None,
     };
-    Some((value & width, unknown & width))
+    Some(Bits { value: value & width, unknown: unknown & width })
 }
 
 fn all_if(is_unknown: bool, words: usize) -> u64 {
@@ -191,10 +190,10 @@ pub(super) fn scalar(insn: &Insn, wave: &Wave, unknown: &dyn Fn(usize) -> u32, s
     }
 }
 
-type Bits<'a> = &'a dyn Fn(usize, usize) -> u64;
+type OfOperand<'a> = &'a dyn Fn(usize, usize) -> u64;
 
 /// Returns the same of an instruction with one source.
-fn of_one(insn: &Insn, wave: &Wave, bits: Bits<'_>, value: Bits<'_>, scc: bool) -> Scalar {
+fn of_one(insn: &Insn, wave: &Wave, bits: OfOperand<'_>, value: OfOperand<'_>, scc: bool) -> Scalar {
     let (name, code) = (insn.row.name, Sop1(insn.code));
     let (src, dst) = (code.ssrc0(), code.sdst());
     let words = scalar_words(name);
@@ -206,8 +205,9 @@ fn of_one(insn: &Insn, wave: &Wave, bits: Bits<'_>, value: Bits<'_>, scc: bool) 
     match name {
         _ if has(name, &["saveexec", "wrexec"]) => {
             let exec = wave.exec();
-            let (set, unknown) =
-                logic(name, (value(src, 2), unknown), (exec, 0), u64::MAX).unwrap_or((0, u64::MAX));
+            let (source, exec) = (Bits { value: value(src, 2), unknown }, Bits { value: exec, unknown: 0 });
+            let Bits { value: set, unknown } =
+                logic(name, source, exec, u64::MAX).unwrap_or(Bits { value: 0, unknown: u64::MAX });
             let kept = if name.contains("wrexec") { unknown } else { 0 };
             let scc = Some(unknown != 0 && set & !unknown == 0);
             Scalar { exec: unknown, ..result(dst, 2, kept, scc) }
@@ -234,7 +234,7 @@ fn of_one(insn: &Insn, wave: &Wave, bits: Bits<'_>, value: Bits<'_>, scc: bool) 
 }
 
 /// Returns the same of an instruction with two sources.
-fn of_two(insn: &Insn, wave: &Wave, bits: Bits<'_>, value: Bits<'_>, scc: bool) -> Scalar {
+fn of_two(insn: &Insn, wave: &Wave, bits: OfOperand<'_>, value: OfOperand<'_>, scc: bool) -> Scalar {
     let (name, code) = (insn.row.name, Sop2(insn.code));
     let (first, second, dst) = (code.ssrc0(), code.ssrc1(), code.sdst());
     let words = scalar_words(name);
@@ -245,8 +245,9 @@ fn of_two(insn: &Insn, wave: &Wave, bits: Bits<'_>, value: Bits<'_>, scc: bool) 
     let is_unknown = a | b != 0;
     let width = all_if(true, words);
     let values = || (value(first, words), value(second, second_words));
-    if let Some((set, unknown)) = logic(name, (values().0, a), (values().1, b), width) {
-        return result(dst, words, unknown, Some(unknown != 0 && set & !unknown == 0));
+    let (one, other) = (Bits { value: values().0, unknown: a }, Bits { value: values().1, unknown: b });
+    if let Some(Bits { value, unknown }) = logic(name, one, other, width) {
+        return result(dst, words, unknown, Some(unknown != 0 && value & !unknown == 0));
     }
     match name {
         _ if name.starts_with("s_cselect") => {
@@ -306,7 +307,8 @@ mod tests {
         ];
         for (name, operation) in operations {
             for (a, b, not_a, not_b) in (0..16u64).map(|n| (n & 1, n >> 1 & 1, n >> 2 & 1, n >> 3 & 1)) {
-                let (value, unknown) = logic(name, (a, not_a), (b, not_b), 1).expect("it is one");
+                let (one, other) = (Bits { value: a, unknown: not_a }, Bits { value: b, unknown: not_b });
+                let Bits { value, unknown } = logic(name, one, other, 1).expect("it is one");
                 let choices = |value, not: u64| if not == 1 { vec![0, 1] } else { vec![value] };
                 let mut results: Vec<u64> = choices(a, not_a)
                     .into_iter()
@@ -319,6 +321,7 @@ mod tests {
                 assert!(results.contains(&value), "{name}");
             }
         }
-        assert_eq!(logic("s_add_u32", (1, 0), (1, 0), 1), None);
+        let one = Bits { value: 1, unknown: 0 };
+        assert!(logic("s_add_u32", one, one, 1).is_none());
     }
 }
